@@ -1,0 +1,57 @@
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+CHUNK: int
+LANES: int
+SPARSE_LANES: int
+
+class StatsTask:
+    def __init__(
+        self,
+        e: Floats | None,
+        Q: Floats,
+        products: Floats,
+        *,
+        centred: bool,
+        n_products: int,
+        mean: Floats,
+        norm1: Floats,
+        norm2: Floats,
+        gamma: Floats,
+        nonzeros: Ints,
+        extra: Floats,
+    ) -> None: ...
+
+class Columns:
+    @staticmethod
+    def dense(X: npt.NDArray[Any]) -> Columns: ...
+    @staticmethod
+    def csc(data: npt.NDArray[Any], indices: npt.NDArray[Any], indptr: Ints, n: int) -> Columns: ...
+    def order_fault(self) -> int: ...
+    def correlate(self, V: Floats, columns: Ints | None, out: Floats, threads: int) -> None: ...
+    def combine(self, w: Floats, columns: Ints, out: Floats) -> None: ...
+    def stats(self, tasks: list[StatsTask], threads: int) -> tuple[int, int]: ...
+    def entries(self, columns: Ints | None) -> int: ...
+
+class Features:
+    def __init__(self, m: Floats, zeta: Floats, gamma: Floats, norm2: Floats) -> None: ...
+
+def region_bounds(
+    region: Floats, features: Features, extra: Floats | None, out: Floats
+) -> None: ...
+def last_discard(regions: Floats, features: Features, v: Floats, out: Ints) -> None: ...
+def reference_bounds(
+    reference: Floats, features: Features, norm1: Floats, out: Floats
+) -> None: ...
+def feasible_scale(
+    zeta: Floats, norm2: Floats, v: Floats, error: float
+) -> tuple[float, int]: ...
+def minimise_on_line(r: Floats, a: Floats, c: Floats | None, start: float) -> float: ...
+def dot(a: Floats, b: Floats) -> float: ...
+def instruction_sets() -> list[str]: ...
+def use_instruction_set(name: str) -> None: ...

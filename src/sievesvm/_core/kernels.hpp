@@ -1,0 +1,58 @@
+// The loops over stored values: products f_j'v and the moments of a column.
+//
+// The order of every sum is fixed by the column alone: stored positions are cut into chunks of
+// kChunk, within a chunk position i adds to lane i mod kLanes, the lanes are added in a fixed
+// tree, the chunks in order. So f_j'v has the same bits whatever the block of columns, the
+// number of threads, the number of right-hand sides and the instruction set (no fused
+// multiply-add is used), and skipping rows with v = 0 changes nothing.
+#pragma once
+#include "views.hpp"
+
+namespace sieve {
+
+constexpr int64_t kGroup = 8;      // rows handled by one vector operation (dense)
+constexpr int64_t kChunk = 2048;   // stored positions summed in lanes before they join the total
+constexpr int64_t kLanes = 16;     // dense; sparse columns use kSparseLanes
+constexpr int64_t kSparseLanes = 4;
+
+// Right-hand sides. Entry (i, k) is data[i * row + k * vector]: vectors stand side by side for
+// sparse columns (vector = 1) and one after the other for dense ones (row = 1).
+struct Vectors {
+  const double* data;
+  int64_t count;
+  int64_t row, vector;
+};
+
+// Groups of kGroup rows in which some right-hand side is not zero. Per chunk: first the groups
+// with an even number, then those with an odd one (they belong to different lanes).
+struct ActiveGroups {
+  const int32_t* groups;   // nullptr: all rows
+  const int64_t* offsets;  // per chunk c: even groups [2c, 2c+1), odd groups [2c+1, 2c+2)
+};
+
+// Columns first..last of a list (or of the matrix, where list is nullptr).
+struct ColumnRange {
+  const int64_t* list;
+  int64_t first, last;
+  int64_t operator[](int64_t position) const { return list ? list[position] : position; }
+};
+
+struct Moments {
+  double norm1;    // sum |e_i f_i|
+  double squares;  // sum (e_i f_i)^2
+  int64_t nonzeros;
+};
+
+// out[position * V.count + k] = f_column'v_k
+#define SIEVE_DECLARE_KERNELS                                                                \
+  template <class View>                                                                      \
+  void dots(const View& X, ColumnRange columns, Vectors V, ActiveGroups rows, double* out);  \
+  template <class View>                                                                      \
+  Moments moments(const View& X, int64_t j, const double* e); /* e = nullptr: all ones */    \
+  double dot(const double* a, const double* b, int64_t n);
+
+namespace base { SIEVE_DECLARE_KERNELS }
+namespace avx2 { SIEVE_DECLARE_KERNELS }
+namespace avx512 { SIEVE_DECLARE_KERNELS }
+
+}  // namespace sieve

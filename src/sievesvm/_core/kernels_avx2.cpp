@@ -1,0 +1,2 @@
+#define SIEVE_ISA avx2
+#include "kernels.inc.hpp"

@@ -1,0 +1,2 @@
+#define SIEVE_ISA avx512
+#include "kernels.inc.hpp"

@@ -1,0 +1,2 @@
+#define SIEVE_ISA base
+#include "kernels.inc.hpp"

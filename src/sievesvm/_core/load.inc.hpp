@@ -1,0 +1,92 @@
+// Eight stored values as eight doubles, in as many registers as the instruction set needs.
+// Compilers widen packs of small types one by one, so those conversions are spelled out.
+// Included by kernels.inc.hpp.
+
+#if defined(__AVX512F__)
+constexpr int kWidth = 8;
+#elif defined(__AVX2__)
+constexpr int kWidth = 4;
+#else
+constexpr int kWidth = 2;
+#endif
+constexpr int kParts = kGroup / kWidth;
+
+typedef double Part __attribute__((vector_size(kWidth * sizeof(double))));
+typedef int64_t PartMask __attribute__((vector_size(kWidth * sizeof(int64_t))));
+
+template <class T>
+inline Part load_part(const T* x) {
+  Part part;
+  for (int l = 0; l < kWidth; ++l) part[l] = static_cast<double>(x[l]);
+  return part;
+}
+
+template <>
+inline Part load_part<double>(const double* x) {
+  Part part;
+  std::memcpy(&part, x, sizeof part);
+  return part;
+}
+
+#if defined(__AVX512F__)
+inline __m128i all_of(const void* x) { return _mm_loadu_si128(static_cast<const __m128i*>(x)); }
+inline Part to_double(__m256i x) { return reinterpret_cast<Part>(_mm512_cvtepi32_pd(x)); }
+inline __m256i ints(const int8_t* x) { return _mm256_cvtepi8_epi32(_mm_loadu_si64(x)); }
+inline __m256i ints(const uint8_t* x) { return _mm256_cvtepu8_epi32(_mm_loadu_si64(x)); }
+inline __m256i ints(const int16_t* x) { return _mm256_cvtepi16_epi32(all_of(x)); }
+inline __m256i ints(const uint16_t* x) { return _mm256_cvtepu16_epi32(all_of(x)); }
+inline Part doubles(const float* x) {
+  return reinterpret_cast<Part>(_mm512_cvtps_pd(_mm256_loadu_ps(x)));
+}
+#elif defined(__AVX2__)
+inline Part to_double(__m128i x) { return reinterpret_cast<Part>(_mm256_cvtepi32_pd(x)); }
+inline __m128i ints(const int8_t* x) { return _mm_cvtepi8_epi32(_mm_loadu_si32(x)); }
+inline __m128i ints(const uint8_t* x) { return _mm_cvtepu8_epi32(_mm_loadu_si32(x)); }
+inline __m128i ints(const int16_t* x) { return _mm_cvtepi16_epi32(_mm_loadu_si64(x)); }
+inline __m128i ints(const uint16_t* x) { return _mm_cvtepu16_epi32(_mm_loadu_si64(x)); }
+inline Part doubles(const float* x) { return reinterpret_cast<Part>(_mm256_cvtps_pd(_mm_loadu_ps(x))); }
+#endif
+
+#if defined(__AVX2__)
+template <> inline Part load_part<float>(const float* x) { return doubles(x); }
+template <> inline Part load_part<int8_t>(const int8_t* x) { return to_double(ints(x)); }
+template <> inline Part load_part<uint8_t>(const uint8_t* x) { return to_double(ints(x)); }
+template <> inline Part load_part<int16_t>(const int16_t* x) { return to_double(ints(x)); }
+template <> inline Part load_part<uint16_t>(const uint16_t* x) { return to_double(ints(x)); }
+#endif
+
+struct Pack {
+  Part part[kParts];
+
+  void add_product(const Pack& a, const Pack& b) {
+    for (int p = 0; p < kParts; ++p) part[p] += a.part[p] * b.part[p];
+  }
+  double operator[](int l) const { return part[l / kWidth][l % kWidth]; }
+};
+
+inline Pack zero() {
+  Pack pack;
+  for (int p = 0; p < kParts; ++p) pack.part[p] = Part{};
+  return pack;
+}
+
+template <class T>
+inline Pack load(const T* x) {
+  Pack pack;
+  for (int p = 0; p < kParts; ++p) pack.part[p] = load_part(x + p * kWidth);
+  return pack;
+}
+
+// The last rows of a column, filled up with zeros, which add nothing.
+template <class T>
+inline Pack load_some(const T* x, int64_t count) {
+  T padded[kGroup] = {};
+  std::memcpy(padded, x, count * sizeof(T));
+  return load(padded);
+}
+
+inline double sum(const Pack& even, const Pack& odd) {
+  double a[kGroup];
+  for (int l = 0; l < kGroup; ++l) a[l] = even[l] + odd[l];
+  return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]));
+}

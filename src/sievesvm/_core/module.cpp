@@ -1,0 +1,339 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <variant>
+
+#include "bounds.hpp"
+#include "line.hpp"
+#include "stats.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace sieve {
+namespace {
+
+using In = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using InTable = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Out = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using OutTable = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using OutCounts = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using List = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Raw = nb::ndarray<nb::ro, nb::device::cpu>;
+
+const double* data_or_null(const std::optional<In>& a) { return a ? a->data() : nullptr; }
+
+void require(bool condition, const char* message) {
+  if (!condition) throw std::invalid_argument(message);
+}
+
+#define SIEVE_VIEW_ALTERNATIVE(...) , __VA_ARGS__
+#define SIEVE_VIEW_ALTERNATIVES(T) SIEVE_FOR_EACH_VIEW_OF(T, SIEVE_VIEW_ALTERNATIVE)
+using AnyView = std::variant<std::monostate SIEVE_FOR_EACH_VALUE_TYPE(SIEVE_VIEW_ALTERNATIVES)>;
+
+// Calls use(T{}) with the value type of the array.
+template <class Use>
+AnyView with_value_type(nb::dlpack::dtype dtype, Use use) {
+#define SIEVE_TRY(T) \
+  if (dtype == nb::dtype<T>()) return use(T{});
+  SIEVE_FOR_EACH_VALUE_TYPE(SIEVE_TRY)
+#undef SIEVE_TRY
+  throw std::invalid_argument("values of this type are not supported");
+}
+
+// The arrays behind one Weighting.
+struct StatsTask {
+  std::optional<In> e;
+  InTable Q, products;
+  bool centred;
+  int64_t n_products;
+  Out mean, norm1, norm2, gamma;
+  OutCounts nonzeros;
+  OutTable extra;
+
+  Weighting weighting(int64_t n, int64_t m) const {
+    const int64_t rank = static_cast<int64_t>(Q.shape(0));
+    const auto has = [](const auto& array, int64_t size) {
+      return static_cast<int64_t>(array.size()) == size;
+    };
+    require((!e || has(*e, n)) && has(Q, rank * n) && has(products, n * n_products) &&
+                has(mean, m) && has(norm1, m) && has(norm2, m) && has(gamma, m) &&
+                has(nonzeros, m) && has(extra, m * (n_products - 1 - rank)),
+            "the arrays do not fit the matrix");
+    return {data_or_null(e), Q.data(), rank, centred, products.data(), n_products, mean.data(),
+            norm1.data(), norm2.data(), gamma.data(), nonzeros.data(), extra.data()};
+  }
+};
+
+// The columns of a matrix where they lie; the arrays are kept alive and never written.
+class Columns {
+ public:
+  static Columns dense(Raw X) {
+    require(X.ndim() == 2, "a dense matrix has two dimensions");
+    const int64_t n = X.shape(0), m = X.shape(1);
+    require(n <= 1 || X.stride(0) == 1, "columns must be contiguous");
+    AnyView view = with_value_type(X.dtype(), [&](auto zero) -> AnyView {
+      using T = decltype(zero);
+      return Dense<T>{static_cast<const T*>(X.data()), n, m, X.stride(1)};
+    });
+    return Columns(view, {X}, n, m);
+  }
+
+  static Columns csc(Raw data, Raw indices, List indptr, int64_t n) {
+    require(data.ndim() == 1 && indices.ndim() == 1 && data.stride(0) == 1 &&
+                indices.stride(0) == 1, "CSC data and indices must be contiguous vectors");
+    require(indptr.size() >= 1, "indptr has one entry more than there are columns");
+    const int64_t m = static_cast<int64_t>(indptr.size()) - 1;
+    AnyView view = with_value_type(data.dtype(), [&](auto zero) -> AnyView {
+      using T = decltype(zero);
+      const T* values = static_cast<const T*>(data.data());
+      if (indices.dtype() == nb::dtype<int32_t>())
+        return Csc<T, int32_t>{values, static_cast<const int32_t*>(indices.data()), indptr.data(),
+                               n, m};
+      require(indices.dtype() == nb::dtype<int64_t>(), "indices must be int32 or int64");
+      return Csc<T, int64_t>{values, static_cast<const int64_t*>(indices.data()), indptr.data(),
+                             n, m};
+    });
+    const int64_t stored = std::min(data.size(), indices.size());
+    require(indptr.data()[0] == 0 && indptr.data()[m] <= stored, "indptr does not fit the data");
+    for (int64_t j = 0; j < m; ++j)
+      require(indptr.data()[j] <= indptr.data()[j + 1], "indptr must not decrease");
+    return Columns(view, {data, indices, Raw(indptr)}, n, m);
+  }
+
+  // 0: row numbers increase strictly and are in range; 1: out of order; 2: out of range.
+  int order_fault() const {
+    nb::gil_scoped_release release;
+    int fault = 0;
+    visit([&](const auto& X) {
+      for (int64_t j = 0; j < m_; ++j) {
+        int64_t last = -1;
+        for_each_entry(X, j, [&](int64_t i, double) {
+          if (i < 0 || i >= n_) fault = 2;
+          else if (i <= last && fault == 0) fault = 1;
+          last = i;
+        });
+      }
+    });
+    return fault;
+  }
+
+  void correlate(const InTable& V, const std::optional<List>& columns, OutTable out,
+                 int threads) const {
+    const int64_t count = columns ? static_cast<int64_t>(columns->size()) : m_;
+    const int64_t r = static_cast<int64_t>(out.shape(1));
+    require(static_cast<int64_t>(V.size()) == n_ * r && static_cast<int64_t>(out.shape(0)) == count,
+            "V and out do not fit the matrix");
+    check_range(columns);
+    const ColumnRange all{columns ? columns->data() : nullptr, 0, count};
+    const double* data = V.data();
+    double* target = out.data();
+    nb::gil_scoped_release release;
+    visit([&](const auto& X) {
+      const Vectors vectors = right_hand_sides(X, data, r);
+      const RowSkipper rows(X, vectors);
+      for_each_block(count, block_size(count, threads), threads, [&](int64_t first, int64_t last) {
+        dots(X, ColumnRange{all.list, first, last}, vectors, rows.groups(), target);
+      });
+    });
+  }
+
+  // out += sum over k of w_k f_columns[k], in the order given.
+  void combine(const In& w, const List& columns, Out out) const {
+    require(w.size() == columns.size() && static_cast<int64_t>(out.size()) == n_,
+            "w, columns and out do not fit the matrix");
+    check_range(columns);
+    double* target = out.data();
+    nb::gil_scoped_release release;
+    visit([&](const auto& X) {
+      for (size_t k = 0; k < columns.size(); ++k) {
+        const double wk = w.data()[k];
+        for_each_entry(X, columns.data()[k], [&](int64_t i, double f) { target[i] += wk * f; });
+      }
+    });
+  }
+
+  // The place of the first entry that is not finite, (-1, -1) if there is none.
+  std::tuple<int64_t, int64_t> stats(const std::vector<StatsTask>& tasks, int threads) const {
+    std::vector<Weighting> weightings;
+    for (const StatsTask& task : tasks) weightings.push_back(task.weighting(n_, m_));
+    Place place;
+    nb::gil_scoped_release release;
+    visit([&](const auto& X) { place = all_stats(X, weightings, threads); });
+    return {place.row, place.column};
+  }
+
+  int64_t entries(const std::optional<List>& columns) const {
+    check_range(columns);
+    int64_t total = 0;
+    visit([&](const auto& X) {
+      const int64_t count = columns ? static_cast<int64_t>(columns->size()) : m_;
+      for (int64_t p = 0; p < count; ++p) total += X.entries(columns ? columns->data()[p] : p);
+    });
+    return total;
+  }
+
+ private:
+  Columns(AnyView view, std::vector<Raw> owners, int64_t n, int64_t m)
+      : view_(view), owners_(std::move(owners)), n_(n), m_(m) {}
+
+  template <class Use>
+  void visit(Use use) const {
+    std::visit([&](const auto& view) {
+      if constexpr (!std::is_same_v<std::decay_t<decltype(view)>, std::monostate>) use(view);
+    }, view_);
+  }
+
+  void check_range(const std::optional<List>& columns) const {
+    if (!columns) return;
+    for (size_t k = 0; k < columns->size(); ++k)
+      require(columns->data()[k] >= 0 && columns->data()[k] < m_, "a column is out of range");
+  }
+
+  static int64_t block_size(int64_t count, int threads) {
+    return threads <= 1 ? std::max<int64_t>(count, 1)
+                        : std::max<int64_t>(8, std::min<int64_t>(1024, count / (8 * threads)));
+  }
+
+  AnyView view_;
+  std::vector<Raw> owners_;
+  int64_t n_, m_;
+};
+
+// The arrays that hold one number per feature.
+struct Features {
+  In m, zeta, gamma, norm2;
+  Features(In m_, In zeta_, In gamma_, In norm2_)
+      : m(m_), zeta(zeta_), gamma(gamma_), norm2(norm2_) {
+    require(m.size() == zeta.size() && m.size() == gamma.size() && m.size() == norm2.size(),
+            "one number per feature is needed");
+  }
+  int64_t count() const { return static_cast<int64_t>(m.size()); }
+  Feature operator[](int64_t j) const {
+    return {m.data()[j], zeta.data()[j], gamma.data()[j], norm2.data()[j]};
+  }
+};
+
+void region_bounds(const In& region, const Features& f, const std::optional<In>& extra, Out out) {
+  require(region.size() == kRegionFields && static_cast<int64_t>(out.size()) == f.count() &&
+              (!extra || extra->size() == out.size()), "the arrays do not fit each other");
+  const Region& K = *reinterpret_cast<const Region*>(region.data());
+  nb::gil_scoped_release release;
+  for (int64_t j = 0; j < f.count(); ++j)
+    out.data()[j] = region_bound(K, f[j], extra ? extra->data()[j] : 0.0);
+}
+
+// Per feature the last region, counted from 0, up to which all bounds are below v; -1: none.
+// The bounds are quasi-convex along the regions (theorem C), so bisection finds it.
+void last_discard(const InTable& regions, const Features& f, const In& v, OutCounts out) {
+  const int64_t count = static_cast<int64_t>(regions.shape(0));
+  require(static_cast<int64_t>(regions.shape(1)) == kRegionFields &&
+              static_cast<int64_t>(v.size()) == f.count() &&
+              static_cast<int64_t>(out.size()) == f.count(), "the arrays do not fit each other");
+  const Region* K = reinterpret_cast<const Region*>(regions.data());
+  nb::gil_scoped_release release;
+  for (int64_t j = 0; j < f.count(); ++j) {
+    auto discarded = [&](int64_t k) { return region_bound(K[k], f[j], 0.0) < v.data()[j]; };
+    int64_t good = -1, bad = count;
+    if (count == 0 || !discarded(0)) bad = 0;
+    while (bad - good > 1) {
+      const int64_t middle = good + (bad - good) / 2;
+      (discarded(middle) ? good : bad) = middle;
+    }
+    out.data()[j] = good;
+  }
+}
+
+void reference_bounds(const In& reference, const Features& f, const In& norm1, Out out) {
+  require(reference.size() == kReferenceFields && static_cast<int64_t>(out.size()) == f.count() &&
+              norm1.size() == out.size(), "the arrays do not fit each other");
+  const Reference& r = *reinterpret_cast<const Reference*>(reference.data());
+  nb::gil_scoped_release release;
+  for (int64_t j = 0; j < f.count(); ++j)
+    out.data()[j] = reference_bound(r, f[j], norm1.data()[j]);
+}
+
+// The largest scale with |scale zeta_j| <= v_j for all j in exact arithmetic, and the feature
+// that limits it (-1: none).
+std::tuple<double, int64_t> feasible_scale(const In& zeta, const In& norm2, const In& v,
+                                           double error) {
+  require(zeta.size() == norm2.size() && zeta.size() == v.size(), "the arrays do not fit");
+  double scale = std::numeric_limits<double>::infinity();
+  int64_t limiting = -1;
+  for (size_t j = 0; j < zeta.size(); ++j) {
+    if (v.data()[j] == 0) continue;  // unpenalised: an equality, met by construction
+    const double largest = std::fabs(zeta.data()[j]) + error * norm2.data()[j];
+    const double ratio = v.data()[j] / largest;
+    if (!(ratio >= scale)) {
+      scale = ratio;
+      limiting = static_cast<int64_t>(j);
+    }
+  }
+  return {scale, limiting};
+}
+
+double minimise_on_line(const In& r, const In& a, const std::optional<In>& c, double start) {
+  require(r.size() == a.size() && (!c || c->size() == r.size()), "the vectors differ in length");
+  nb::gil_scoped_release release;
+  return line_minimum({r.data(), a.data(), data_or_null(c), static_cast<int64_t>(r.size())}, start);
+}
+
+std::vector<std::string> instruction_sets() {
+  std::vector<std::string> names{"base"};
+  if (supported(Isa::avx2)) names.push_back("avx2");
+  if (supported(Isa::avx512)) names.push_back("avx512");
+  return names;
+}
+
+void use_instruction_set(const std::string& name) {
+  const Isa isa = name == "avx512" ? Isa::avx512 : name == "avx2" ? Isa::avx2 : Isa::base;
+  require(supported(isa), "this processor does not have that instruction set");
+  isa_in_use() = isa;
+}
+
+}  // namespace
+}  // namespace sieve
+
+NB_MODULE(_core, module) {
+  using namespace sieve;
+  nb::class_<StatsTask>(module, "StatsTask")
+      .def("__init__",
+           [](StatsTask* self, std::optional<In> e, InTable Q, InTable products, bool centred,
+              int64_t n_products, Out mean, Out norm1, Out norm2, Out gamma, OutCounts nonzeros,
+              OutTable extra) {
+             new (self) StatsTask{e, Q, products, centred, n_products, mean, norm1, norm2, gamma,
+                                  nonzeros, extra};
+           },
+           "e"_a.none(), "Q"_a, "products"_a, nb::kw_only(), "centred"_a, "n_products"_a,
+           "mean"_a, "norm1"_a, "norm2"_a, "gamma"_a, "nonzeros"_a, "extra"_a);
+  nb::class_<Columns>(module, "Columns")
+      .def_static("dense", &Columns::dense, "X"_a)
+      .def_static("csc", &Columns::csc, "data"_a, "indices"_a, "indptr"_a, "n"_a)
+      .def("order_fault", &Columns::order_fault)
+      .def("correlate", &Columns::correlate, "V"_a, "columns"_a.none(), "out"_a, "threads"_a)
+      .def("combine", &Columns::combine, "w"_a, "columns"_a, "out"_a)
+      .def("stats", &Columns::stats, "tasks"_a, "threads"_a)
+      .def("entries", &Columns::entries, "columns"_a.none());
+  nb::class_<Features>(module, "Features")
+      .def(nb::init<In, In, In, In>(), "m"_a, "zeta"_a, "gamma"_a, "norm2"_a);
+  module.def("region_bounds", &region_bounds, "region"_a, "features"_a, "extra"_a.none(), "out"_a);
+  module.def("last_discard", &last_discard, "regions"_a, "features"_a, "v"_a, "out"_a);
+  module.def("reference_bounds", &reference_bounds, "reference"_a, "features"_a, "norm1"_a,
+             "out"_a);
+  module.def("feasible_scale", &feasible_scale, "zeta"_a, "norm2"_a, "v"_a, "error"_a);
+  module.def("minimise_on_line", &minimise_on_line, "r"_a, "a"_a, "c"_a.none(), "start"_a);
+  module.def("dot", [](const In& a, const In& b) {
+    require(a.size() == b.size(), "the vectors differ in length");
+    return dot(a.data(), b.data(), static_cast<int64_t>(a.size()));
+  }, "a"_a, "b"_a);
+  module.def("instruction_sets", &instruction_sets);
+  module.def("use_instruction_set", &use_instruction_set, "name"_a);
+  module.attr("CHUNK") = kChunk;
+  module.attr("LANES") = kLanes;
+  module.attr("SPARSE_LANES") = kSparseLanes;
+}

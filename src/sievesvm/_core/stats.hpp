@@ -1,0 +1,137 @@
+// What the algorithms need of each column, once: its norms, its distance to the span of the
+// intercept and the unpenalised columns, and its products with given vectors.
+#pragma once
+#include <atomic>
+#include <cmath>
+#include <vector>
+
+#include "dispatch.hpp"
+#include "parallel.hpp"
+
+namespace sieve {
+
+// One weighting of the rows and where its results go. With e = sqrt(c), Q is an orthonormal basis
+// (n x rank, vectors one after the other) of the span of e and of e * (the unpenalised columns).
+struct Weighting {
+  const double* e;  // nullptr: all weights are one
+  const double* Q;
+  int64_t rank;
+  bool centred;            // e is in the span of Q
+  const double* products;  // n x (1 + rank + extra): c / sum c, then e * Q, then the extra vectors
+  int64_t n_products;
+
+  double *mean, *norm1, *norm2, *gamma;  // m each
+  int64_t* nonzeros;
+  double* extra;  // m x extra
+};
+
+struct Place {
+  int64_t row = -1, column = -1;
+};
+
+// The first entry of column j that is NaN or infinite (row -1 if there is none).
+template <class View>
+Place first_nonfinite(const View& X, int64_t j) {
+  Place place;
+  for_each_entry(X, j, [&](int64_t i, double f) {
+    if (place.row < 0 && !std::isfinite(f)) place = {i, j};
+  });
+  return place;
+}
+
+// Whether column j has one value on all rows of positive weight.
+template <class View>
+bool is_constant(const View& X, int64_t j, const double* e) {
+  int64_t weighted = X.n, seen = 0;
+  if (e) {
+    weighted = 0;
+    for (int64_t i = 0; i < X.n; ++i) weighted += e[i] > 0;
+  }
+  bool same = true;
+  double value = 0.0;
+  for_each_entry(X, j, [&](int64_t i, double f) {
+    if (e && !(e[i] > 0)) return;
+    if (seen++ == 0) value = f;
+    same = same && f == value;
+  });
+  return same && (seen == weighted || value == 0.0);
+}
+
+// The power of two that brings the largest |e f| of column j near one.
+template <class View>
+double column_scale(const View& X, int64_t j, const double* e) {
+  double largest = 0.0;
+  for_each_entry(X, j, [&](int64_t i, double f) {
+    largest = std::max(largest, std::fabs(e ? e[i] * f : f));
+  });
+  return largest > 0 ? std::ldexp(1.0, -std::ilogb(largest)) : 1.0;
+}
+
+// ||e f - Q Q'e f|| and ||e f||, from the column itself: no cancellation, no overflow.
+template <class View>
+void explicit_norms(const View& X, int64_t j, const Weighting& W, std::vector<double>& r,
+                    double* norm2, double* gamma) {
+  r.assign(X.n, 0.0);
+  const double scale = column_scale(X, j, W.e);
+  for_each_entry(X, j, [&](int64_t i, double f) { r[i] = (W.e ? W.e[i] * f : f) * scale; });
+  *norm2 = std::sqrt(dot(r.data(), r.data(), X.n)) / scale;
+  std::vector<double> coefficients(W.rank);
+  for (int64_t k = 0; k < W.rank; ++k) coefficients[k] = dot(r.data(), W.Q + k * X.n, X.n);
+  for (int64_t k = 0; k < W.rank; ++k) {
+    const double* q = W.Q + k * X.n;
+    for (int64_t i = 0; i < X.n; ++i) r[i] -= coefficients[k] * q[i];
+  }
+  *gamma = std::sqrt(dot(r.data(), r.data(), X.n)) / scale;
+  if (W.centred && is_constant(X, j, W.e)) *gamma = 0.0;
+}
+
+// Squares that neither overflow nor lose digits to underflow lie within these.
+constexpr double kSmallestSquare = 1e-200, kLargestSquare = 1e200;
+
+// The statistics of column j under one weighting; false if an entry is not finite.
+template <class View>
+bool column_stats(const View& X, int64_t j, const Weighting& W, std::vector<double>& products,
+                  std::vector<double>& residual) {
+  const Moments moment = moments(X, j, W.e);
+  if (!std::isfinite(moment.norm1)) return false;
+  products.resize(W.n_products);
+  dots(X, ColumnRange{&j, 0, 1}, right_hand_sides(X, W.products, W.n_products),
+       ActiveGroups{nullptr, nullptr}, products.data());
+  double norm2 = std::sqrt(moment.squares), gamma2 = moment.squares, gamma = 0.0;
+  for (int64_t k = 0; k < W.rank; ++k) gamma2 -= products[1 + k] * products[1 + k];
+  const bool in_range = moment.squares > kSmallestSquare && moment.squares < kLargestSquare;
+  if (in_range && gamma2 >= 0.25 * moment.squares)
+    gamma = std::sqrt(gamma2);  // at most two bits of the squares have cancelled
+  else if (moment.norm1 > 0)
+    explicit_norms(X, j, W, residual, &norm2, &gamma);
+  W.mean[j] = products[0];
+  W.norm1[j] = moment.norm1;
+  W.norm2[j] = norm2;
+  W.gamma[j] = gamma;
+  W.nonzeros[j] = moment.nonzeros;
+  std::copy(products.begin() + 1 + W.rank, products.end(),
+            W.extra + j * (W.n_products - 1 - W.rank));
+  return true;
+}
+
+// One pass over the matrix, whatever the number of weightings. Returns the first place, by
+// column, that is NaN or infinite; row -1 there: all finite, but their sum overflows.
+template <class View>
+Place all_stats(const View& X, const std::vector<Weighting>& weightings, int threads) {
+  const int64_t block = std::max<int64_t>(1, std::min<int64_t>(256, X.m / (4 * threads)));
+  std::atomic<int64_t> first_bad{X.m};
+  for_each_block(X.m, block, threads, [&](int64_t first, int64_t last) {
+    std::vector<double> products, residual;
+    for (int64_t j = first; j < last; ++j)
+      for (const Weighting& W : weightings)
+        if (!column_stats(X, j, W, products, residual)) {
+          int64_t seen = first_bad;
+          while (j < seen && !first_bad.compare_exchange_weak(seen, j)) {}
+        }
+  });
+  if (first_bad == X.m) return {};
+  const Place place = first_nonfinite(X, first_bad);
+  return place.row < 0 ? Place{-1, first_bad} : place;
+}
+
+}  // namespace sieve
