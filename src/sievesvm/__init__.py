@@ -1,0 +1,18 @@
+"""Sparse linear SVMs with safe feature screening and a certificate on every answer."""
+
+from .certify import Certificate, duality_gap
+from .columns import ColumnSource, as_columns
+from .problem import first_features, lambda_max
+from .screen import Screening, screen
+
+__all__ = [
+    "Certificate",
+    "ColumnSource",
+    "Screening",
+    "as_columns",
+    "duality_gap",
+    "first_features",
+    "lambda_max",
+    "screen",
+]
+__version__ = "0.1.0"

@@ -9,6 +9,7 @@ contract it has to meet is `tests/test_columns_contract.py`.
 from __future__ import annotations
 
 import logging
+import math
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -30,8 +31,12 @@ Matrix = Any  # whatever as_columns takes: arrays, sparse matrices, data frames,
 COLLINEAR = 1e-7
 
 # Value types that the core reads as they are, and exact conversions for those it does not read.
-_READ_AS = {np.dtype(t): np.dtype(t) for t in ("f8", "f4", "i1", "u1", "i2", "u2", "i4", "i8")}
+# An int64 beyond 2^53 is read as the nearest float64, and stands for that number everywhere.
+_READ_AS = {np.dtype(t): np.dtype(t) for t in ("?", "f8", "f4", "i1", "u1", "i2", "u2", "i4", "i8")}
 _READ_AS |= {np.dtype("f2"): np.dtype("f4"), np.dtype("u4"): np.dtype("i8")}
+
+# Types wide enough to add repeated sparse entries in, by kind of number. True + True is True.
+_ADDED_IN = {"b": np.dtype("?"), "i": np.dtype("i8"), "u": np.dtype("i8"), "f": np.dtype("f8")}
 
 _SMALL_WORK = 250_000  # multiplications below which a second thread costs more than it brings
 
@@ -53,20 +58,22 @@ class Basis(NamedTuple):
 
     Q: Floats  # n x rank, Fortran order
     kept: list[int]  # which columns of Z are in it; the others depend on those before them
-    condition: float  # how much the basis magnifies rounding errors; 1 without Z
+    condition: float  # the span may be off by this many round-offs; 1 without Z
 
 
 @dataclass(frozen=True)
 class ColumnStats:
     """What the rules need of each column, for weights c and e = sqrt(c).
 
-    With several weight vectors every array but `nonzeros` has one row for each.
+    With several weight vectors every array but `nonzeros` and `products` has one row for each.
+    Where two of them are equal by definition (gamma and deviation without Z) they are one array.
 
     Attributes
     ----------
     mean : sum_i c_i f_i / sum_i c_i
     norm1, norm2 : 1-norm and 2-norm of e f
     gamma : distance of e f to the span of e (with an intercept) and of e z for z in Z
+    deviation : distance of e f to the span of e alone; without an intercept: norm2
     nonzeros : number of entries that are not zero
     products : f_j'v for each column v of V; shape (m, r)
     """
@@ -75,8 +82,21 @@ class ColumnStats:
     norm1: Floats
     norm2: Floats
     gamma: Floats
+    deviation: Floats
     nonzeros: Ints
     products: Floats
+
+    def of_weighting(self, k: int) -> ColumnStats:
+        """Return the statistics under the k-th of several weight vectors."""
+        return ColumnStats(
+            self.mean[k],
+            self.norm1[k],
+            self.norm2[k],
+            self.gamma[k],
+            self.deviation[k],
+            self.nonzeros,
+            self.products,
+        )
 
 
 class ColumnSource(ABC):
@@ -113,7 +133,8 @@ class ColumnSource(ABC):
         """Number of stored entries in the columns (None: in all)."""
 
     @abstractmethod
-    def _stats(self, weightings: list[_Weighting], V: Floats) -> list[ColumnStats]: ...
+    def _stats(self, weightings: list[_Weighting], V: Floats) -> ColumnStats:
+        """Statistics, with one row per weighting."""
 
     @abstractmethod
     def _correlate(self, V: Floats, columns: Ints | None) -> Floats: ...
@@ -145,25 +166,19 @@ class ColumnSource(ABC):
 
         Raises
         ------
+        NotFiniteError
+            If an entry of the matrix is NaN or infinite; the first, by column, is named.
         ValueError
-            If an entry is NaN or infinite; the first, by column, is named.
+            If a weight is negative, or a weight or an entry of Z not finite.
         """
         n = self.shape[0]
         several = C is not None and np.ndim(C) == 2
-        weights: list[Floats | None] = [None]
-        if C is not None:
-            weights = list(_vectors(C, n, "C").T)
-        Z = np.empty((n, 0)) if Z is None else _vectors(Z, n, "Z")
+        weights: list[Floats | None] = [None] if C is None else list(_weights(C, n).T)
+        Z = np.empty((n, 0)) if Z is None else _finite(_vectors(Z, n, "Z"), "Z")
         V = np.empty((n, 0)) if V is None else _vectors(V, n, "V")
         found = self._stats([_Weighting.of(n, c, Z, centre) for c in weights], V)
         self.entries_read += self.entries()
-        if not several:
-            return found[0]
-        mean, norm1, norm2, gamma = (
-            np.stack([getattr(s, name) for s in found])
-            for name in ("mean", "norm1", "norm2", "gamma")
-        )
-        return ColumnStats(mean, norm1, norm2, gamma, found[0].nonzeros, found[0].products)
+        return found if several else found.of_weighting(0)
 
     def correlate(self, V: npt.ArrayLike, columns: npt.ArrayLike | None = None) -> Floats:
         """Return f_j'v for the columns asked for (sorted; None: all), for one or several vectors.
@@ -214,24 +229,65 @@ def basis(e: Floats, Z: Floats, centre: bool) -> Basis:
     columns = [e] if centre else []
     columns += list((e[:, None] * Z).T)
     Q = np.empty((len(e), len(columns)), order="F")
-    rank, kept, condition = 0, [], 1.0
+    R = np.zeros((len(columns), len(columns)))  # Q R = the columns in the basis, scaled to length 1
+    kept: list[int] = []
+    rank = 0
     for k, column in enumerate(columns):
-        length = np.linalg.norm(column)
-        if not length > 0:
-            continue
-        rest = column / length
+        rest = _unit(column)
+        coefficients = np.zeros(rank)
         for _ in range(2):  # once more removes what the first time left
-            rest = rest - Q[:, :rank] @ (Q[:, :rank].T @ rest)
+            along = Q[:, :rank].T @ rest
+            rest = rest - Q[:, :rank] @ along
+            coefficients += along
         off = float(np.linalg.norm(rest))
         if not off > COLLINEAR:
             continue
         Q[:, rank] = rest / off
+        R[:rank, rank] = coefficients
+        R[rank, rank] = off
         rank += 1
-        if centre and k == 0:
-            continue
-        kept.append(k - centre)
-        condition = max(condition, (rank + 1) / off)
-    return Basis(np.asfortranarray(Q[:, :rank]), kept, condition)
+        if k >= centre:
+            kept.append(k - centre)
+    return Basis(np.asfortranarray(Q[:, :rank]), kept, _condition(R[:rank, :rank]))
+
+
+def _unit(vector: Floats) -> Floats:
+    """Return the vector scaled to length 1; zero stays zero."""
+    largest = np.max(np.abs(vector), initial=0.0)
+    if not largest > 0:
+        return np.zeros_like(vector)
+    vector = vector / largest
+    return vector / np.linalg.norm(vector)
+
+
+def _condition(R: Floats) -> float:
+    """Bound on the error of the span per round-off in each column of Q R (columns of length 1).
+
+    Perturbing every column by u turns the span by at most u sqrt(rank) / (smallest singular value).
+    """
+    rank = len(R)
+    return math.sqrt(rank) / float(np.linalg.svd(R, compute_uv=False)[-1]) if rank > 1 else 1.0
+
+
+def _empty_stats(weightings: list[_Weighting], m: int, r: int) -> ColumnStats:
+    """Arrays to write the statistics to; what is equal by definition is one array."""
+    rows = (len(weightings), m)
+    norm2, gamma = np.empty(rows), np.empty(rows)
+    if not any(w.basis.kept for w in weightings):
+        deviation = gamma
+    elif weightings[0].centred:
+        deviation = np.empty(rows)
+    else:
+        deviation = norm2
+    return ColumnStats(
+        mean=np.empty(rows),
+        norm1=np.empty(rows),
+        norm2=norm2,
+        gamma=gamma,
+        deviation=deviation,
+        nonzeros=np.empty(m, dtype=np.int64),
+        products=np.empty((m, r)),
+    )
 
 
 def _vectors(V: npt.ArrayLike, n: int, name: str) -> Floats:
@@ -241,6 +297,21 @@ def _vectors(V: npt.ArrayLike, n: int, name: str) -> Floats:
     if array.ndim != 2 or array.shape[0] != n:
         raise ValueError(f"{name} has shape {np.shape(V)}, but the matrix has {n} rows.")
     return array
+
+
+def _finite(array: Floats, name: str) -> Floats:
+    if not np.isfinite(array).all():
+        row, column = np.argwhere(~np.isfinite(array))[0]
+        raise ValueError(f"{name} is {array[row, column]} in row {row}, column {column}.")
+    return array
+
+
+def _weights(C: npt.ArrayLike, n: int) -> Floats:
+    weights = _finite(_vectors(C, n, "C"), "C")
+    if np.any(weights < 0):
+        row, column = np.argwhere(weights < 0)[0]
+        raise ValueError(f"C has a negative weight in row {row}, column {column}.")
+    return weights
 
 
 def _column_list(columns: npt.ArrayLike, m: int) -> Ints:
@@ -289,7 +360,8 @@ class InMemoryColumns(ColumnSource):
         # and the additions of chunks.
         n = self.shape[0]
         in_lane = -(-min(n, _core.CHUNK) // self._lanes)
-        return ErrorBound(2.0**-53, 1 + in_lane + self._lanes // 4 + -(-n // _core.CHUNK))
+        tree = self._lanes.bit_length() - 1
+        return ErrorBound(2.0**-53, 1 + in_lane + tree + -(-n // _core.CHUNK))
 
     def entries(self, columns: Ints | None = None) -> int:
         return self._core.entries(columns)
@@ -302,35 +374,33 @@ class InMemoryColumns(ColumnSource):
         self._core.combine(np.ascontiguousarray(w, dtype=np.float64), columns, out)
         return out
 
-    def _stats(self, weightings: list[_Weighting], V: Floats) -> list[ColumnStats]:
-        m, r = self.shape[1], V.shape[1]
-        found, tasks = [], []
-        for weighting in weightings:
-            products = weighting.products(V)
-            stats = ColumnStats(
-                *(np.empty(m) for _ in range(4)),  # type: ignore[arg-type]
-                nonzeros=np.empty(m, dtype=np.int64),
-                products=np.empty((m, r)),
+    def _stats(self, weightings: list[_Weighting], V: Floats) -> ColumnStats:
+        stats = _empty_stats(weightings, self.shape[1], V.shape[1])
+        tasks = []
+        for k, weighting in enumerate(weightings):
+            extra = V if k == 0 else V[:, :0]
+            products = weighting.products(extra)
+            own = stats.of_weighting(k)
+            tasks.append(
+                _core.StatsTask(
+                    weighting.e,
+                    weighting.basis.Q.T,
+                    self._lay_out(products),
+                    centred=weighting.centred,
+                    n_products=products.shape[1],
+                    mean=own.mean,
+                    norm1=own.norm1,
+                    norm2=own.norm2,
+                    gamma=own.gamma,
+                    deviation=own.deviation,
+                    nonzeros=own.nonzeros,
+                    extra=own.products if k == 0 else own.products[:, :0],
+                )
             )
-            task = _core.StatsTask(
-                weighting.e,
-                weighting.basis.Q.T,
-                self._lay_out(products),
-                centred=weighting.centred,
-                n_products=products.shape[1],
-                mean=stats.mean,
-                norm1=stats.norm1,
-                norm2=stats.norm2,
-                gamma=stats.gamma,
-                nonzeros=stats.nonzeros,
-                extra=stats.products,
-            )
-            found.append(stats)
-            tasks.append(task)
-        row, column = self._core.stats(tasks, self._threads_for(len(tasks) * (2 + r)))
+        row, column, value = self._core.stats(tasks, self._threads_for(2 * len(tasks) + V.shape[1]))
         if column >= 0:
-            raise NotFiniteError(row, column)
-        return found
+            raise NotFiniteError(row, column, value=value)
+        return stats
 
     def _correlate(self, V: Floats, columns: Ints | None) -> Floats:
         count = self.shape[1] if columns is None else len(columns)
@@ -361,7 +431,7 @@ class DenseColumns(InMemoryColumns):
         self.X = X
 
     def _take(self, columns: Ints) -> DenseColumns:
-        return DenseColumns(self.X.T[columns].T, self.threads)
+        return DenseColumns(np.asfortranarray(self.X[:, columns]), self.threads)
 
     @staticmethod
     def _lay_out(V: Floats) -> Floats:
@@ -369,15 +439,12 @@ class DenseColumns(InMemoryColumns):
 
 
 class SparseColumns(InMemoryColumns):
-    """A CSC matrix with sorted row numbers, used in place."""
+    """A CSC matrix whose row numbers increase strictly in every column, used in place."""
 
     _lanes = _core.SPARSE_LANES
 
     def __init__(self, X: sp.csc_array | sp.csc_matrix, threads: int | None = None) -> None:
-        data = X.data.view(np.uint8) if X.data.dtype == bool else X.data
-        indptr = np.ascontiguousarray(X.indptr, dtype=np.int64)
-        core = _core.Columns.csc(data, X.indices, indptr, X.shape[0])
-        super().__init__(core, X.shape, X.dtype, threads)
+        super().__init__(_compressed(X), X.shape, X.dtype, threads)
         self.X = X
 
     def _take(self, columns: Ints) -> SparseColumns:
@@ -391,17 +458,20 @@ class SparseColumns(InMemoryColumns):
 class NotFiniteError(ValueError):
     """An entry of the matrix is NaN or infinite; `row` is -1 where only their sum overflows."""
 
-    def __init__(self, row: int, column: int, name: str | None = None) -> None:
-        self.row, self.column = row, column
+    def __init__(
+        self, row: int, column: int, name: str | None = None, value: float = math.nan
+    ) -> None:
+        self.row, self.column, self.value = row, column, value
         where = f"column {column}" + ("" if name is None else f" ({name!r})")
         if row < 0:
             text = f"The values of X in {where} are too large: their sum is not finite. Rescale it."
-        else:
+        elif math.isnan(value):
             text = (
-                f"X has a value that is NaN or infinite in row {row}, {where}. Every value must "
-                "be finite: fill in missing values first, for example with "
-                "sklearn.impute.SimpleImputer."
+                f"X is NaN in row {row}, {where}. Missing values need an imputer first, for "
+                "example sklearn.impute.SimpleImputer."
             )
+        else:
+            text = f"X is infinite in row {row}, {where}. Every value must be finite."
         super().__init__(text)
 
 
@@ -411,78 +481,149 @@ def as_columns(X: Matrix, threads: int | None = None) -> ColumnSource:
     Fortran-ordered arrays (read-only memory maps as well) and CSC matrices are used in place, in
     their own number type. C-ordered arrays and other sparse formats are converted to columns
     once, in their own type; a message at level DEBUG of the logger "sievesvm" says how many bytes
-    that takes. Sparse entries out of order, or given more than once (they are added), are put in
-    order in a copy.
+    that takes. Sparse entries out of order are put in order, in a copy, and those given more than
+    once are added, in a wider number type where the sum needs it. An int64 beyond 2^53 stands for
+    the nearest float64. X itself is never changed.
     """
     if isinstance(X, ColumnSource):
         return X
-    if sp.issparse(X):
-        return _from_sparse(X, threads)
-    return _from_dense(X, threads)
-
-
-def _from_dense(X: Matrix, threads: int | None) -> DenseColumns:
-    array = np.asarray(X)
-    if array.ndim != 2:
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError("X has masked entries. Fill them in first, for example by an imputer.")
+    to_coo = getattr(getattr(X, "sparse", None), "to_coo", None)  # a data frame of sparse columns
+    if to_coo is not None:
+        X = to_coo()
+    if not sp.issparse(X):
+        X = np.asarray(X)
+    if X.ndim != 2:
         raise ValueError(
-            f"X has {array.ndim} dimensions, but a matrix of rows (samples) and columns (features) "
+            f"X has {X.ndim} dimensions, but a matrix of rows (samples) and columns (features) "
             "is needed. Reshape a single feature with X.reshape(-1, 1)."
         )
-    array = _readable(array)
-    itemsize = array.dtype.itemsize
-    in_place = array.flags.aligned and (
-        array.size == 0
-        or (array.shape[0] == 1 or array.strides[0] == itemsize)
-        and array.strides[1] % itemsize == 0
-    )
-    if not in_place or array.size == 0:
-        array = _noted(np.array(array, order="F"), "rows to columns")
-    return DenseColumns(array, threads)
+    return _from_sparse(X, threads) if sp.issparse(X) else _from_dense(X, threads)
+
+
+def _from_dense(X: npt.NDArray[Any], threads: int | None) -> DenseColumns:
+    if X.dtype == object:
+        X = _numbers(X)
+    dtype = _readable(X.dtype)
+    if dtype != X.dtype or not _by_columns(X):
+        X = np.array(X, dtype=dtype, order="F")
+        _note_copy("dense, to columns", X)
+    return DenseColumns(X, threads)
+
+
+def _by_columns(X: npt.NDArray[Any]) -> bool:
+    """Whether the core can read the columns of X where they lie."""
+    n, m = X.shape
+    along, across = X.strides
+    fits = (n == 1 or along == X.itemsize) and (m == 1 or across % X.itemsize == 0)
+    return X.size > 0 and X.flags.aligned and fits
 
 
 def _from_sparse(X: Any, threads: int | None) -> SparseColumns:
-    data = _readable(X.data) if X.format in ("csc", "csr") else None
-    if X.format != "csc":
+    X = _plain(X) if X.format in ("csc", "csr") else _joined(X.tocoo(copy=False))
+    fault = _compressed(X).order_fault()
+    if fault == "outside":
+        raise ValueError("X is damaged: an entry has a row or column number outside its shape.")
+    if X.format == "csr":
         X = X.tocsc()
-        _noted(X.data, f"sparse columns, {X.indices.nbytes} bytes of row numbers beside")
-        data = _readable(X.data)
-    if data is not X.data or X.indices.dtype.kind != "i":
-        X = sp.csc_array((data, X.indices, X.indptr), shape=X.shape)
-    source = SparseColumns(X, threads)
-    fault = source._core.order_fault()
-    if fault == 2:
-        raise ValueError(f"X has a row number outside 0..{X.shape[0] - 1}: the matrix is damaged.")
-    if fault == 1:
-        X = X.copy()
-        X.has_canonical_format = False
-        X.sum_duplicates()
-        _noted(X.data, "sparse entries put in order")
-        source = SparseColumns(X, threads)
-    return source
+        _note_copy("sparse rows to columns", X.data, X.indices, X.indptr)
+        fault = _compressed(X).order_fault()
+    return SparseColumns(X if fault == "none" else _in_order(X), threads)
 
 
-def _readable(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the values in a type the core reads: as they are, or in a copy that is as exact."""
-    dtype = values.dtype.newbyteorder("=")
-    if dtype == object:
-        try:
-            return _noted(values.astype(np.float64), "objects to float64")
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"X holds a value that is not a number: {error}.") from None
-    target = np.dtype(bool) if dtype == bool else _READ_AS.get(dtype)
+def _compressed(X: Any) -> _core.Columns:
+    """Return the core's view of a CSC matrix, or of the transpose of a CSR matrix."""
+    n, m = X.shape if X.format == "csc" else X.shape[::-1]
+    data = X.data.view(np.uint8) if X.data.dtype == bool else X.data
+    indptr = np.ascontiguousarray(X.indptr, dtype=np.int64)
+    return _core.Columns.csc(data, X.indices, indptr, n, m)
+
+
+def _plain(X: Any) -> Any:
+    """Return the CSC or CSR matrix in arrays that the core reads: as it is, or in exact copies."""
+    data, indices = _read_as(_readable(X.data.dtype), X.data), X.indices
+    if indices.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
+        indices = _read_as(np.dtype(np.int64), indices)
+    if data is X.data and indices is X.indices:
+        return X
+    return type(X)((data, indices, X.indptr), shape=X.shape)
+
+
+def _joined(X: Any) -> Any:
+    """Return the COO matrix as CSC, each entry as it is, in order or not, repeated or not."""
+    data = _read_as(_readable(X.data.dtype), X.data)
+    as_it_is = sp.coo_array((data, (X.row, X.col)), shape=X.shape)
+    as_it_is.has_canonical_format = True  # else tocsc adds repeated entries, in their own type
+    columns = as_it_is.tocsc()
+    _note_copy("sparse entries to columns", columns.data, columns.indices, columns.indptr)
+    return columns
+
+
+def _in_order(X: Any) -> Any:
+    """Return a copy with the entries of each column in order and repeated ones added."""
+    X = X.copy()
+    X.has_canonical_format = False  # whatever its maker said
+    X.sort_indices()
+    if _compressed(X).order_fault() != "none":
+        X = _repeated_added(X)
+    _note_copy("sparse entries put in order", X.data, X.indices, X.indptr)
+    return X
+
+
+def _repeated_added(X: Any) -> Any:
+    """Return X with repeated entries added, in its own type where that holds every sum exactly."""
+    wide = X.astype(_ADDED_IN[X.dtype.kind])
+    wide.sum_duplicates()
+    with np.errstate(over="ignore"):
+        narrow = wide.astype(X.dtype)
+    return narrow if np.array_equal(narrow.data, wide.data) else wide
+
+
+def _numbers(X: npt.NDArray[Any]) -> Floats:
+    """Return the array of objects as numbers."""
+    try:
+        return X.astype(np.float64)
+    except (TypeError, ValueError):
+        (row, column), value = next(at for at in np.ndenumerate(X) if not _is_number(at[1]))
+        raise ValueError(
+            f"X holds {value!r} in row {row}, column {column}, which is not a number. Code "
+            "categories as numbers and fill in missing values first."
+        ) from None
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _readable(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type the core reads such values in: their own, or another that is as exact."""
+    if dtype.kind == "c":
+        raise ValueError("X holds complex numbers. Choose real features, for example X.real.")
+    target = _READ_AS.get(dtype.newbyteorder("="))
     if target is None:
         raise ValueError(
-            f"X holds values of type {values.dtype}, which is not read here. Convert it first, "
-            "for example with X.astype(np.float64)."
+            f"X holds values of type {dtype}, which is not read here. Convert it first, for "
+            "example with X.astype(np.float64)."
         )
-    if target == values.dtype:
+    return target
+
+
+def _read_as(dtype: np.dtype[Any], values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the vector in that type, contiguous: itself where it already is."""
+    if values.dtype == dtype and values.flags.c_contiguous and values.flags.aligned:
         return values
-    return _noted(values.astype(target), f"{values.dtype} to {target}")
-
-
-def _noted(copy: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
-    log.debug("copied %d bytes (%s)", copy.nbytes, what)
+    copy = np.array(values, dtype=dtype)
+    _note_copy(f"{values.dtype} to {dtype}", copy)
     return copy
+
+
+def _note_copy(what: str, *arrays: npt.NDArray[Any]) -> None:
+    log.debug("copied %d bytes (%s)", sum(array.nbytes for array in arrays), what)
 
 
 def feature_names(X: Matrix) -> list[str] | None:

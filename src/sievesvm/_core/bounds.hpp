@@ -10,63 +10,52 @@
 
 namespace sieve {
 
-// What is known of one feature: products with s and beta, distance gamma to the span of the
-// unpenalised columns, weighted norms.
+// What is known of one feature: its products with s and with beta, the distance gamma to the span
+// of the intercept and the unpenalised columns, its norm.
 struct Feature {
   double m, zeta, gamma, norm2;
 };
 
-// The region { tau beta + d : ||d - q|| <= radius, h'd <= kappa }, with q and h in the complement
-// of the unpenalised columns and g'q = q_m m + q_z zeta, g'h = h_m m + h_z zeta + h_x extra.
-// radius, h_norm and offset = kappa - h'q are upper bounds; h_norm = 0 means no cut.
-// The field order is that of sievesvm.screen.Region.
+// The region { tau beta + d : ||d - q|| <= radius, h'd <= kappa } with g'q = q_m m + q_z zeta and
+// g'h = h_m m + h_z zeta + h_x extra. radius, h_norm >= ||h|| and offset >= kappa - h'q are upper
+// bounds; h_norm = 0 means no cut. The e_ are errors of m, zeta, extra and gamma for a column of
+// norm one. The order of the fields is that of sievesvm.screen.Region.
 struct Region {
   double tau, q_m, q_z, radius;
   double h_m, h_z, h_x, h_norm, offset;
-  double G;                             // relative error of a sum
-  double e_norm, beta_norm, extra_norm; // the vectors behind m, zeta and extra
+  double e_m, e_zeta, e_extra, e_gamma;
 };
 constexpr int64_t kRegionFields = sizeof(Region) / sizeof(double);
 
-// Errors of the products, for a column of norm N.
-struct ProductErrors {
-  double m, zeta, extra, gamma;
-  ProductErrors(const Region& K, double N)
-      : m(2 * K.G * N * K.e_norm),
-        zeta(K.G * N * K.beta_norm),
-        extra(2 * K.G * N * K.extra_norm),
-        gamma(4 * K.G * N) {}
-};
-
-// max { g'd : ||d|| <= R, h'd <= c } <= R ||g - (mu/H) h|| + mu c / H for every mu >= 0.
-// gh is a lower bound of g'h, the others upper bounds; mu is the best one up to rounding.
+// max { g'd : ||d|| <= R, h'd <= c }, by the dual: R ||g - (mu/H) h|| + mu c/H bounds it for every
+// mu >= 0, and no rounding of the best mu makes it too low. gh is a lower bound of g'h, the other
+// arguments are upper bounds. All is relative to gamma, R and H, so that nothing overflows.
 inline double ball_cut_by_halfspace(double gh, double gamma, double R, double H, double c) {
-  constexpr double kLargestMu = 1e7;  // times gamma: where the cut all but empties the ball
+  constexpr double kLargestMu = 1e7;  // where the cut all but empties the ball
   constexpr double kUlps = 8 * std::numeric_limits<double>::epsilon();
-  if (!(H > 0)) return R * gamma;
-  const double nu = gh / H, psi = c / H;
+  const double whole = R * gamma;
+  if (H == 0 || whole == 0) return whole;
+  const double nu = gh / H / gamma, psi = c / H / R;
   double mu = 0.0;
-  if (psi < R) {
-    const double g_across = std::sqrt(std::max(gamma * gamma - nu * nu, 0.0));
-    const double d_across = std::sqrt(std::max(R * R - psi * psi, 0.0));
-    mu = d_across > 0 ? nu - psi * g_across / d_across : psi > 0 ? nu : kLargestMu * gamma;
-    mu = std::min(std::max(mu, 0.0), kLargestMu * gamma);
+  if (psi < 1) {
+    const double g_across = std::sqrt(std::max((1 - nu) * (1 + nu), 0.0));
+    const double d_across = std::sqrt(std::max((1 - psi) * (1 + psi), 0.0));
+    mu = d_across > 0 ? nu - psi * g_across / d_across : kLargestMu;
+    mu = std::min(std::max(mu, 0.0), kLargestMu);
   }
-  const double slack = std::max(gamma - nu, 0.0);
-  const double length = std::sqrt((gamma - mu) * (gamma - mu) + 2 * mu * slack);
-  return R * length + mu * psi + kUlps * (R * (gamma + mu) + mu * std::fabs(psi));
+  const double length = std::sqrt((1 - mu) * (1 - mu) + 2 * mu * std::max(1 - nu, 0.0));
+  return whole * (length + mu * psi + kUlps * (1 + mu + mu * std::fabs(psi)));
 }
 
-// An upper bound of |f'theta| over the region. One product serves f and -f.
+// An upper bound of |f'theta| over the region. One product serves f and -f. NaN if any input is.
 inline double region_bound(const Region& K, const Feature& f, double extra) {
-  const ProductErrors error(K, f.norm2);
   const double along = K.tau + K.q_z;
   const double centre = along * f.zeta + K.q_m * f.m;
-  const double e_centre = std::fabs(along) * error.zeta + std::fabs(K.q_m) * error.m;
+  const double e_centre = f.norm2 * (std::fabs(along) * K.e_zeta + std::fabs(K.q_m) * K.e_m);
   const double gh = K.h_m * f.m + K.h_z * f.zeta + K.h_x * extra;
-  const double e_gh = std::fabs(K.h_m) * error.m + std::fabs(K.h_z) * error.zeta +
-                      std::fabs(K.h_x) * error.extra;
-  const double gamma = f.gamma + error.gamma;
+  const double e_gh = f.norm2 * (std::fabs(K.h_m) * K.e_m + std::fabs(K.h_z) * K.e_zeta +
+                                 std::fabs(K.h_x) * K.e_extra);
+  const double gamma = f.gamma + K.e_gamma * f.norm2;
   const double up = centre + ball_cut_by_halfspace(gh - e_gh, gamma, K.radius, K.h_norm, K.offset);
   const double down =
       -centre + ball_cut_by_halfspace(-gh - e_gh, gamma, K.radius, K.h_norm, K.offset);
@@ -74,21 +63,21 @@ inline double region_bound(const Region& K, const Feature& f, double extra) {
   return std::max(up, down) + e_centre;
 }
 
-// theta = c0 s + c1 theta_r + e with e in the complement of the unpenalised columns, |.| within
-// `ball` of theta: |f'theta| <= |c1 z_r + c0 m| + min(gamma ||e||_2, ||f||_1 ||e||_inf) + gamma ball.
-// The field order is that of sievesvm.screen.Reference.
+// theta = c0 s + c1 beta_r + rest, with ||rest|| <= e_two and |rest_i| <= e_inf, and any point
+// within `ball` of it:
+//   |f'theta| <= |c1 zeta_r + c0 m| + min(gamma ||rest||_2, ||f||_1 ||rest||_inf) + gamma ball.
+// The order of the fields is that of sievesvm.screen.Reference.
 struct Reference {
-  double c0, c1, e_two, e_inf, ball;  // e_two, e_inf, ball: upper bounds
-  double G, e_norm, reference_norm;
+  double c0, c1, e_two, e_inf, ball;
+  double e_m, e_zeta, e_gamma;
 };
 constexpr int64_t kReferenceFields = sizeof(Reference) / sizeof(double);
 
 inline double reference_bound(const Reference& r, const Feature& f, double norm1) {
-  const double eta = r.G * f.norm2;
-  const double gamma = f.gamma + 4 * eta;
   const double known = std::fabs(r.c1 * f.zeta + r.c0 * f.m);
-  const double error = eta * (std::fabs(r.c1) * r.reference_norm + 2 * std::fabs(r.c0) * r.e_norm);
-  const double rest = std::min(gamma * r.e_two, norm1 * (1 + r.G) * r.e_inf);
+  const double error = f.norm2 * (std::fabs(r.c1) * r.e_zeta + std::fabs(r.c0) * r.e_m);
+  const double gamma = f.gamma + r.e_gamma * f.norm2;
+  const double rest = std::min(gamma * r.e_two, (norm1 + r.e_gamma * norm1) * r.e_inf);
   return known + error + rest + gamma * r.ball;
 }
 

@@ -16,104 +16,149 @@ namespace {
 
 // ---- dense ------------------------------------------------------------------------------------
 
-// total[k] += sum of x_i v_k,i over the rows [begin, end) of one chunk.
-template <int K, class T>
-inline void add_chunk(const T* x, int64_t begin, int64_t end, const double* v, int64_t next,
-                      double* total) {
-  Pack even[K], odd[K];
-  for (int k = 0; k < K; ++k) even[k] = odd[k] = zero();
+// Sums under way of one column and one vector: rows in groups of even and of odd number.
+struct Lanes {
+  Pack even, odd;
+  double total() const { return sum(even, odd); }
+};
+
+// Some columns and vectors, each to be multiplied with each.
+template <class T>
+struct Block {
+  const T* const* x;
+  const double* v;
+  int64_t n;           // rows; also the distance from one vector to the next
+  double* out;         // the product of column c and vector k belongs to out[c * per_column + k]
+  int64_t per_column;
+};
+
+// Columns and vectors whose sums the registers hold together.
+#if defined(__AVX512F__)
+constexpr int kColumns = KC, kVectors = KV;
+#else
+constexpr int kColumns = 2, kVectors = 1;
+#endif
+constexpr int kManyVectors = 8;
+
+template <int C, int K, bool kOdd, class T, class Load>
+inline void add_group(const T* const* x, const double* v, int64_t n, int64_t i, Load get,
+                      Lanes (&lanes)[C][K]) {
+  Pack vs[K];
+  for (int k = 0; k < K; ++k) vs[k] = get(v + k * n + i);
+  for (int c = 0; c < C; ++c) {
+    const Pack xs = get(x[c] + i);
+    for (int k = 0; k < K; ++k) (kOdd ? lanes[c][k].odd : lanes[c][k].even).add_product(xs, vs[k]);
+  }
+}
+
+constexpr auto whole = [](const auto* x) { return load(x); };
+
+template <int C, int K, class T>
+inline void add_rows(const T* const* x, const double* v, int64_t n, int64_t begin, int64_t end,
+                     Lanes (&lanes)[C][K]) {
   int64_t i = begin;
   for (; i + 2 * kGroup <= end; i += 2 * kGroup) {
-    Pack x0 = load(x + i), x1 = load(x + i + kGroup);
-    for (int k = 0; k < K; ++k) {
-      even[k].add_product(x0, load(v + k * next + i));
-      odd[k].add_product(x1, load(v + k * next + i + kGroup));
-    }
+    add_group<C, K, false>(x, v, n, i, whole, lanes);
+    add_group<C, K, true>(x, v, n, i + kGroup, whole, lanes);
   }
+  const auto rest = [&](const auto* from) { return load_some(from, end - i); };
   if (i + kGroup <= end) {
-    Pack x0 = load(x + i);
-    for (int k = 0; k < K; ++k) even[k].add_product(x0, load(v + k * next + i));
+    add_group<C, K, false>(x, v, n, i, whole, lanes);
     i += kGroup;
-    if (i < end) {
-      Pack x1 = load_some(x + i, end - i);
-      for (int k = 0; k < K; ++k) odd[k].add_product(x1, load_some(v + k * next + i, end - i));
-    }
+    if (i < end) add_group<C, K, true>(x, v, n, i, rest, lanes);
   } else if (i < end) {
-    Pack x0 = load_some(x + i, end - i);
-    for (int k = 0; k < K; ++k) even[k].add_product(x0, load_some(v + k * next + i, end - i));
+    add_group<C, K, false>(x, v, n, i, rest, lanes);
   }
-  for (int k = 0; k < K; ++k) total[k] += sum(even[k], odd[k]);
 }
 
-template <int K, class T>
-inline void add_groups(const T* x, int64_t n, const int32_t* first, const int32_t* last,
-                       const double* v, int64_t next, Pack* lanes) {
+template <int C, int K, bool kOdd, class T>
+inline void add_listed(const T* const* x, const double* v, int64_t n, const int32_t* first,
+                       const int32_t* last, Lanes (&lanes)[C][K]) {
   for (; first != last; ++first) {
-    int64_t i = static_cast<int64_t>(*first) * kGroup;
-    int64_t count = n - i;
-    Pack xs = count >= kGroup ? load(x + i) : load_some(x + i, count);
-    for (int k = 0; k < K; ++k) {
-      const double* vk = v + k * next + i;
-      lanes[k].add_product(xs, count >= kGroup ? load(vk) : load_some(vk, count));
-    }
+    const int64_t i = static_cast<int64_t>(*first) * kGroup, left = n - i;
+    if (left >= kGroup)
+      add_group<C, K, kOdd>(x, v, n, i, whole, lanes);
+    else
+      add_group<C, K, kOdd>(x, v, n, i, [&](const auto* at) { return load_some(at, left); }, lanes);
   }
 }
 
-// The same sum as add_chunk over the listed groups only; the others have v = 0.
-template <int K, class T>
-inline void add_active(const T* x, int64_t n, int64_t chunk, ActiveGroups rows, const double* v,
-                       int64_t next, double* total) {
-  Pack even[K], odd[K];
-  for (int k = 0; k < K; ++k) even[k] = odd[k] = zero();
-  const int64_t* at = rows.offsets + 2 * chunk;
-  add_groups<K>(x, n, rows.groups + at[0], rows.groups + at[1], v, next, even);
-  add_groups<K>(x, n, rows.groups + at[1], rows.groups + at[2], v, next, odd);
-  for (int k = 0; k < K; ++k) total[k] += sum(even[k], odd[k]);
+// Rows after which the next vectors have their turn: X and V are then still in the nearest cache.
+constexpr int64_t kRows = KR;
+
+// Adds the products over the rows of one chunk; of the listed groups only, if there is a list
+// (the others have v = 0).
+template <int C, int K, class T>
+inline void add_chunk(const Block<T>& B, int64_t chunk, ActiveGroups rows) {
+  constexpr int kTurn = K < kVectors ? K : kVectors;
+  Lanes lanes[K / kTurn][C][kTurn];
+  for (auto& turn : lanes)
+    for (auto& column : turn)
+      for (auto& lane : column) lane = {zero(), zero()};
+  if (rows.groups) {
+    const int64_t* at = rows.offsets + 2 * chunk;
+    for (int t = 0; t < K / kTurn; ++t) {
+      const double* v = B.v + t * kTurn * B.n;
+      add_listed<C, kTurn, false>(B.x, v, B.n, rows.groups + at[0], rows.groups + at[1], lanes[t]);
+      add_listed<C, kTurn, true>(B.x, v, B.n, rows.groups + at[1], rows.groups + at[2], lanes[t]);
+    }
+  } else {
+    const int64_t begin = chunk * kChunk, end = begin + kChunk < B.n ? begin + kChunk : B.n;
+    const int64_t step = K == kTurn ? kChunk : kRows;
+    for (int64_t i = begin; i < end; i += step)
+      for (int t = 0; t < K / kTurn; ++t)
+        add_rows(B.x, B.v + t * kTurn * B.n, B.n, i, i + step < end ? i + step : end, lanes[t]);
+  }
+  for (int c = 0; c < C; ++c)
+    for (int k = 0; k < K; ++k)
+      B.out[c * B.per_column + k] += lanes[k / kTurn][c][k % kTurn].total();
 }
 
-// Vectors handled together: as many as the registers hold.
-#if defined(__AVX512F__)
-constexpr int kTogether = 8;
-#else
-constexpr int kTogether = 2;
-#endif
+template <int C, int K, class T>
+inline void add_vectors(Block<T>& part, int64_t& left, int64_t chunk, ActiveGroups rows) {
+  for (; left >= K; left -= K) {
+    add_chunk<C, K>(part, chunk, rows);
+    part.v += K * part.n;
+    part.out += K;
+  }
+}
 
-template <int K, class T>
-inline void chunk_dots(const T* x, int64_t n, int64_t chunk, Vectors V, int64_t& k,
-                       ActiveGroups rows, double* total) {
-  int64_t begin = chunk * kChunk, end = begin + kChunk < n ? begin + kChunk : n;
-  for (; k + K <= V.count; k += K) {
-    const double* v = V.data + k * V.vector;
-    if (rows.groups)
-      add_active<K>(x, n, chunk, rows, v, V.vector, total + k);
-    else
-      add_chunk<K>(x, begin, end, v, V.vector, total + k);
+template <int C, class T>
+inline void add_chunks(const Block<T>& B, int64_t first, int64_t last, int64_t vectors,
+                       ActiveGroups rows) {
+  for (int64_t chunk = first; chunk < last; ++chunk) {
+    Block<T> part = B;
+    int64_t left = vectors;
+    add_vectors<C, kManyVectors>(part, left, chunk, rows);
+    add_vectors<C, 2>(part, left, chunk, rows);
+    add_vectors<C, 1>(part, left, chunk, rows);
   }
 }
 
 // A few columns go through one stretch of V after another, so that V is read from cache. The
 // longer the stretch, the less the processor's prefetching is interrupted.
-constexpr int64_t kTile = 8;
-constexpr int64_t kStretch = 8;  // chunks, for one vector
+constexpr int64_t kTile = KT;
+constexpr int64_t kStretch = KS;  // chunks, for one vector
 
 template <class T>
 void dots_of(const Dense<T>& X, ColumnRange columns, Vectors V, ActiveGroups rows, double* out) {
   const int64_t chunks = (X.n + kChunk - 1) / kChunk;
   const int64_t stretch = V.count < kStretch ? kStretch / (V.count > 0 ? V.count : 1) : 1;
+  const T* x[kTile];
   for (int64_t first = columns.first; first < columns.last; first += kTile) {
-    const int64_t last = first + kTile < columns.last ? first + kTile : columns.last;
-    for (int64_t p = first * V.count; p < last * V.count; ++p) out[p] = 0.0;
-    for (int64_t begin = 0; begin < chunks; begin += stretch)
-      for (int64_t p = first; p < last; ++p) {
-        const T* x = X.column(columns[p]);
-        double* total = out + p * V.count;
-        for (int64_t chunk = begin; chunk < begin + stretch && chunk < chunks; ++chunk) {
-          int64_t k = 0;
-          chunk_dots<kTogether>(x, X.n, chunk, V, k, rows, total);
-          chunk_dots<2>(x, X.n, chunk, V, k, rows, total);
-          chunk_dots<1>(x, X.n, chunk, V, k, rows, total);
-        }
-      }
+    const int64_t count = first + kTile < columns.last ? kTile : columns.last - first;
+    for (int64_t p = 0; p < count; ++p) x[p] = X.column(columns[first + p]);
+    for (int64_t p = first * V.count; p < (first + count) * V.count; ++p) out[p] = 0.0;
+    for (int64_t begin = 0; begin < chunks; begin += stretch) {
+      const int64_t end = begin + stretch < chunks ? begin + stretch : chunks;
+      int64_t p = 0;
+      const auto block = [&] {
+        return Block<T>{x + p, V.data, X.n, out + (first + p) * V.count, V.count};
+      };
+      for (; p + kColumns <= count; p += kColumns)
+        add_chunks<kColumns>(block(), begin, end, V.count, rows);
+      for (; p < count; ++p) add_chunks<1>(block(), begin, end, V.count, rows);
+    }
   }
 }
 
@@ -231,8 +276,8 @@ Moments moments(const View& X, int64_t j, const double* e) {
 
 double dot(const double* a, const double* b, int64_t n) {
   double total = 0.0;
-  for (int64_t begin = 0; begin < n; begin += kChunk)
-    add_chunk<1>(a, begin, begin + kChunk < n ? begin + kChunk : n, b, 0, &total);
+  const Block<double> block{&a, b, n, &total, 1};
+  add_chunks<1>(block, 0, (n + kChunk - 1) / kChunk, 1, ActiveGroups{nullptr, nullptr});
   return total;
 }
 

@@ -87,6 +87,11 @@ inline Pack load_some(const T* x, int64_t count) {
 
 inline double sum(const Pack& even, const Pack& odd) {
   double a[kGroup];
-  for (int l = 0; l < kGroup; ++l) a[l] = even[l] + odd[l];
-  return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]));
+  for (int p = 0; p < kParts; ++p) {
+    const Part both = even.part[p] + odd.part[p];
+    std::memcpy(a + p * kWidth, &both, sizeof both);
+  }
+  for (int half = kGroup / 2; half > 0; half /= 2)
+    for (int l = 0; l < half; ++l) a[l] += a[l + half];
+  return a[0];
 }

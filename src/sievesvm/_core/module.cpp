@@ -52,7 +52,7 @@ struct StatsTask {
   InTable Q, products;
   bool centred;
   int64_t n_products;
-  Out mean, norm1, norm2, gamma;
+  Out mean, norm1, norm2, gamma, deviation;
   OutCounts nonzeros;
   OutTable extra;
 
@@ -63,10 +63,11 @@ struct StatsTask {
     };
     require((!e || has(*e, n)) && has(Q, rank * n) && has(products, n * n_products) &&
                 has(mean, m) && has(norm1, m) && has(norm2, m) && has(gamma, m) &&
-                has(nonzeros, m) && has(extra, m * (n_products - 1 - rank)),
+                has(deviation, m) && has(nonzeros, m) && has(extra, m * (n_products - 1 - rank)),
             "the arrays do not fit the matrix");
     return {data_or_null(e), Q.data(), rank, centred, products.data(), n_products, mean.data(),
-            norm1.data(), norm2.data(), gamma.data(), nonzeros.data(), extra.data()};
+            norm1.data(), norm2.data(), gamma.data(), deviation.data(),
+            nonzeros.data(), extra.data()};
   }
 };
 
@@ -84,11 +85,12 @@ class Columns {
     return Columns(view, {X}, n, m);
   }
 
-  static Columns csc(Raw data, Raw indices, List indptr, int64_t n) {
-    require(data.ndim() == 1 && indices.ndim() == 1 && data.stride(0) == 1 &&
-                indices.stride(0) == 1, "CSC data and indices must be contiguous vectors");
-    require(indptr.size() >= 1, "indptr has one entry more than there are columns");
-    const int64_t m = static_cast<int64_t>(indptr.size()) - 1;
+  static Columns csc(Raw data, Raw indices, List indptr, int64_t n, int64_t m) {
+    const auto is_vector = [](const Raw& a) {
+      return a.ndim() == 1 && (a.size() <= 1 || a.stride(0) == 1);
+    };
+    require(is_vector(data) && is_vector(indices), "data and indices must be contiguous vectors");
+    check_offsets(indptr, m, static_cast<int64_t>(std::min(data.size(), indices.size())));
     AnyView view = with_value_type(data.dtype(), [&](auto zero) -> AnyView {
       using T = decltype(zero);
       const T* values = static_cast<const T*>(data.data());
@@ -99,28 +101,24 @@ class Columns {
       return Csc<T, int64_t>{values, static_cast<const int64_t*>(indices.data()), indptr.data(),
                              n, m};
     });
-    const int64_t stored = std::min(data.size(), indices.size());
-    require(indptr.data()[0] == 0 && indptr.data()[m] <= stored, "indptr does not fit the data");
-    for (int64_t j = 0; j < m; ++j)
-      require(indptr.data()[j] <= indptr.data()[j + 1], "indptr must not decrease");
     return Columns(view, {data, indices, Raw(indptr)}, n, m);
   }
 
-  // 0: row numbers increase strictly and are in range; 1: out of order; 2: out of range.
-  int order_fault() const {
+  // "none": row numbers increase strictly and are in range; else "unsorted" or "outside".
+  std::string order_fault() const {
     nb::gil_scoped_release release;
-    int fault = 0;
+    bool outside = false, unsorted = false;
     visit([&](const auto& X) {
       for (int64_t j = 0; j < m_; ++j) {
         int64_t last = -1;
         for_each_entry(X, j, [&](int64_t i, double) {
-          if (i < 0 || i >= n_) fault = 2;
-          else if (i <= last && fault == 0) fault = 1;
+          outside |= i < 0 || i >= n_;
+          unsorted |= i <= last;
           last = i;
         });
       }
     });
-    return fault;
+    return outside ? "outside" : unsorted ? "unsorted" : "none";
   }
 
   void correlate(const InTable& V, const std::optional<List>& columns, OutTable out,
@@ -158,22 +156,23 @@ class Columns {
     });
   }
 
-  // The place of the first entry that is not finite, (-1, -1) if there is none.
-  std::tuple<int64_t, int64_t> stats(const std::vector<StatsTask>& tasks, int threads) const {
+  // Row, column and value of the first entry that is not finite; column -1 if there is none.
+  std::tuple<int64_t, int64_t, double> stats(const std::vector<StatsTask>& tasks, int threads) const {
     std::vector<Weighting> weightings;
     for (const StatsTask& task : tasks) weightings.push_back(task.weighting(n_, m_));
     Place place;
     nb::gil_scoped_release release;
     visit([&](const auto& X) { place = all_stats(X, weightings, threads); });
-    return {place.row, place.column};
+    return {place.row, place.column, place.value};
   }
 
   int64_t entries(const std::optional<List>& columns) const {
     check_range(columns);
     int64_t total = 0;
     visit([&](const auto& X) {
-      const int64_t count = columns ? static_cast<int64_t>(columns->size()) : m_;
-      for (int64_t p = 0; p < count; ++p) total += X.entries(columns ? columns->data()[p] : p);
+      if (!columns) total = X.all_entries();
+      else
+        for (size_t p = 0; p < columns->size(); ++p) total += X.entries(columns->data()[p]);
     });
     return total;
   }
@@ -187,6 +186,14 @@ class Columns {
     std::visit([&](const auto& view) {
       if constexpr (!std::is_same_v<std::decay_t<decltype(view)>, std::monostate>) use(view);
     }, view_);
+  }
+
+  static void check_offsets(const List& indptr, int64_t m, int64_t stored) {
+    bool good = static_cast<int64_t>(indptr.size()) == m + 1 && indptr.data()[0] == 0 &&
+                indptr.data()[m] <= stored;
+    for (int64_t j = 0; good && j < m; ++j) good = indptr.data()[j] <= indptr.data()[j + 1];
+    require(good, "X is damaged: its indptr must start at 0, never decrease, have one entry more "
+                  "than there are columns (CSR: rows) and end within data and indices.");
   }
 
   void check_range(const std::optional<List>& columns) const {
@@ -230,15 +237,19 @@ void region_bounds(const In& region, const Features& f, const std::optional<In>&
 
 // Per feature the last region, counted from 0, up to which all bounds are below v; -1: none.
 // The bounds are quasi-convex along the regions (theorem C), so bisection finds it.
-void last_discard(const InTable& regions, const Features& f, const In& v, OutCounts out) {
+void last_discard(const InTable& regions, const Features& f, const std::optional<In>& extra,
+                  const In& v, OutCounts out) {
   const int64_t count = static_cast<int64_t>(regions.shape(0));
   require(static_cast<int64_t>(regions.shape(1)) == kRegionFields &&
               static_cast<int64_t>(v.size()) == f.count() &&
-              static_cast<int64_t>(out.size()) == f.count(), "the arrays do not fit each other");
+              static_cast<int64_t>(out.size()) == f.count() &&
+              (!extra || extra->size() == out.size()), "the arrays do not fit each other");
   const Region* K = reinterpret_cast<const Region*>(regions.data());
   nb::gil_scoped_release release;
   for (int64_t j = 0; j < f.count(); ++j) {
-    auto discarded = [&](int64_t k) { return region_bound(K[k], f[j], 0.0) < v.data()[j]; };
+    auto discarded = [&](int64_t k) {
+      return region_bound(K[k], f[j], extra ? extra->data()[j] : 0.0) < v.data()[j];
+    };
     int64_t good = -1, bad = count;
     if (count == 0 || !discarded(0)) bad = 0;
     while (bad - good > 1) {
@@ -258,23 +269,26 @@ void reference_bounds(const In& reference, const Features& f, const In& norm1, O
     out.data()[j] = reference_bound(r, f[j], norm1.data()[j]);
 }
 
-// The largest scale with |scale zeta_j| <= v_j for all j in exact arithmetic, and the feature
-// that limits it (-1: none).
-std::tuple<double, int64_t> feasible_scale(const In& zeta, const In& norm2, const In& v,
-                                           double error) {
-  require(zeta.size() == norm2.size() && zeta.size() == v.size(), "the arrays do not fit");
+// The largest scale with scale (|zeta_j| + e_zeta norm2_j + (gamma_j + e_gamma norm2_j) off) <= v_j
+// for all j, and the feature that limits it (-1: none). Zero if a product is not a number.
+std::tuple<double, int64_t> feasible_scale(const Features& f, const In& v, double e_zeta,
+                                           double e_gamma, double off) {
+  constexpr double kRounding = 1 - 8 * std::numeric_limits<double>::epsilon();
+  require(static_cast<int64_t>(v.size()) == f.count(), "the arrays do not fit each other");
   double scale = std::numeric_limits<double>::infinity();
   int64_t limiting = -1;
-  for (size_t j = 0; j < zeta.size(); ++j) {
-    if (v.data()[j] == 0) continue;  // unpenalised: an equality, met by construction
-    const double largest = std::fabs(zeta.data()[j]) + error * norm2.data()[j];
-    const double ratio = v.data()[j] / largest;
-    if (!(ratio >= scale)) {
+  for (int64_t j = 0; j < f.count(); ++j) {
+    if (v.data()[j] == 0 || std::isinf(v.data()[j])) continue;  // met by construction, or left out
+    const Feature x = f[j];
+    const double ratio = v.data()[j] / (std::fabs(x.zeta) + e_zeta * x.norm2 +
+                                        (x.gamma + e_gamma * x.norm2) * off);
+    if (std::isnan(ratio)) return {0.0, j};
+    if (ratio < scale) {
       scale = ratio;
-      limiting = static_cast<int64_t>(j);
+      limiting = j;
     }
   }
-  return {scale, limiting};
+  return {scale * kRounding, limiting};
 }
 
 double minimise_on_line(const In& r, const In& a, const std::optional<In>& c, double start) {
@@ -304,16 +318,18 @@ NB_MODULE(_core, module) {
   nb::class_<StatsTask>(module, "StatsTask")
       .def("__init__",
            [](StatsTask* self, std::optional<In> e, InTable Q, InTable products, bool centred,
-              int64_t n_products, Out mean, Out norm1, Out norm2, Out gamma, OutCounts nonzeros,
-              OutTable extra) {
+              int64_t n_products, Out mean, Out norm1, Out norm2, Out gamma,
+              Out deviation, OutCounts nonzeros, OutTable extra) {
              new (self) StatsTask{e, Q, products, centred, n_products, mean, norm1, norm2, gamma,
-                                  nonzeros, extra};
+                                  deviation, nonzeros, extra};
            },
            "e"_a.none(), "Q"_a, "products"_a, nb::kw_only(), "centred"_a, "n_products"_a,
-           "mean"_a, "norm1"_a, "norm2"_a, "gamma"_a, "nonzeros"_a, "extra"_a);
+           "mean"_a, "norm1"_a, "norm2"_a, "gamma"_a, "deviation"_a, "nonzeros"_a,
+           "extra"_a);
   nb::class_<Columns>(module, "Columns")
       .def_static("dense", &Columns::dense, "X"_a)
-      .def_static("csc", &Columns::csc, "data"_a, "indices"_a, "indptr"_a, "n"_a)
+      .def_static("csc", &Columns::csc, "data"_a, "indices"_a, "indptr"_a, "n"_a,
+                  "m"_a)
       .def("order_fault", &Columns::order_fault)
       .def("correlate", &Columns::correlate, "V"_a, "columns"_a.none(), "out"_a, "threads"_a)
       .def("combine", &Columns::combine, "w"_a, "columns"_a, "out"_a)
@@ -322,10 +338,12 @@ NB_MODULE(_core, module) {
   nb::class_<Features>(module, "Features")
       .def(nb::init<In, In, In, In>(), "m"_a, "zeta"_a, "gamma"_a, "norm2"_a);
   module.def("region_bounds", &region_bounds, "region"_a, "features"_a, "extra"_a.none(), "out"_a);
-  module.def("last_discard", &last_discard, "regions"_a, "features"_a, "v"_a, "out"_a);
+  module.def("last_discard", &last_discard, "regions"_a, "features"_a,
+             "extra"_a.none(), "v"_a, "out"_a);
   module.def("reference_bounds", &reference_bounds, "reference"_a, "features"_a, "norm1"_a,
              "out"_a);
-  module.def("feasible_scale", &feasible_scale, "zeta"_a, "norm2"_a, "v"_a, "error"_a);
+  module.def("feasible_scale", &feasible_scale, "features"_a, "v"_a, nb::kw_only(), "e_zeta"_a,
+             "e_gamma"_a, "off"_a);
   module.def("minimise_on_line", &minimise_on_line, "r"_a, "a"_a, "c"_a.none(), "start"_a);
   module.def("dot", [](const In& a, const In& b) {
     require(a.size() == b.size(), "the vectors differ in length");

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -30,7 +31,11 @@ void for_each_block(int64_t count, int64_t block, int threads, Work work) {
   };
   const int64_t blocks = (count + block - 1) / block;
   std::vector<std::thread> helpers;
-  for (int64_t t = 1; t < std::min<int64_t>(threads, blocks); ++t) helpers.emplace_back(run);
+  try {
+    for (int64_t t = 1; t < std::min<int64_t>(threads, blocks); ++t) helpers.emplace_back(run);
+  } catch (const std::system_error&) {
+    // The system grants no more threads; those there are do all the work.
+  }
   run();
   for (auto& helper : helpers) helper.join();
   if (error) std::rethrow_exception(error);

@@ -20,21 +20,23 @@ struct Weighting {
   const double* products;  // n x (1 + rank + extra): c / sum c, then e * Q, then the extra vectors
   int64_t n_products;
 
-  double *mean, *norm1, *norm2, *gamma;  // m each
+  double *mean, *norm1, *norm2, *gamma, *deviation;  // m each; those always equal may be one array
   int64_t* nonzeros;
   double* extra;  // m x extra
 };
 
+// Where an entry is, and what it is.
 struct Place {
   int64_t row = -1, column = -1;
+  double value = 0.0;
 };
 
 // The first entry of column j that is NaN or infinite (row -1 if there is none).
 template <class View>
 Place first_nonfinite(const View& X, int64_t j) {
-  Place place;
+  Place place{-1, j, 0.0};
   for_each_entry(X, j, [&](int64_t i, double f) {
-    if (place.row < 0 && !std::isfinite(f)) place = {i, j};
+    if (place.row < 0 && !std::isfinite(f)) place = {i, j, f};
   });
   return place;
 }
@@ -64,29 +66,64 @@ double column_scale(const View& X, int64_t j, const double* e) {
   for_each_entry(X, j, [&](int64_t i, double f) {
     largest = std::max(largest, std::fabs(e ? e[i] * f : f));
   });
-  return largest > 0 ? std::ldexp(1.0, -std::ilogb(largest)) : 1.0;
+  return largest > 0 ? std::ldexp(1.0, std::min(-std::ilogb(largest), 1023)) : 1.0;
 }
 
-// ||e f - Q Q'e f|| and ||e f||, from the column itself: no cancellation, no overflow.
+// 2-norm of e f, and its distances to the span of e alone and of all of Q.
+struct Distances {
+  double norm2, deviation, gamma;
+};
+
+// r -= Q_k Q_k'r for k in [first, last).
+inline void project_out(const Weighting& W, int64_t first, int64_t last, std::vector<double>& r) {
+  const int64_t n = static_cast<int64_t>(r.size());
+  std::vector<double> coefficients;
+  for (int64_t k = first; k < last; ++k) coefficients.push_back(dot(r.data(), W.Q + k * n, n));
+  for (int64_t k = first; k < last; ++k) {
+    const double* q = W.Q + k * n;
+    for (int64_t i = 0; i < n; ++i) r[i] -= coefficients[k - first] * q[i];
+  }
+}
+
+// From the column itself: no cancellation, no overflow.
 template <class View>
-void explicit_norms(const View& X, int64_t j, const Weighting& W, std::vector<double>& r,
-                    double* norm2, double* gamma) {
+Distances explicit_distances(const View& X, int64_t j, const Weighting& W,
+                             std::vector<double>& r) {
   r.assign(X.n, 0.0);
   const double scale = column_scale(X, j, W.e);
+  const auto length = [&] { return std::sqrt(dot(r.data(), r.data(), X.n)) / scale; };
   for_each_entry(X, j, [&](int64_t i, double f) { r[i] = (W.e ? W.e[i] * f : f) * scale; });
-  *norm2 = std::sqrt(dot(r.data(), r.data(), X.n)) / scale;
-  std::vector<double> coefficients(W.rank);
-  for (int64_t k = 0; k < W.rank; ++k) coefficients[k] = dot(r.data(), W.Q + k * X.n, X.n);
-  for (int64_t k = 0; k < W.rank; ++k) {
-    const double* q = W.Q + k * X.n;
-    for (int64_t i = 0; i < X.n; ++i) r[i] -= coefficients[k] * q[i];
+  Distances found;
+  found.norm2 = length();
+  const int64_t ones = W.centred && W.rank > 0 ? 1 : 0;
+  if (ones && is_constant(X, j, W.e)) {
+    found.deviation = found.gamma = 0.0;
+    return found;
   }
-  *gamma = std::sqrt(dot(r.data(), r.data(), X.n)) / scale;
-  if (W.centred && is_constant(X, j, W.e)) *gamma = 0.0;
+  project_out(W, 0, ones, r);
+  found.deviation = length();
+  project_out(W, ones, W.rank, r);
+  found.gamma = length();
+  return found;
 }
 
 // Squares that neither overflow nor lose digits to underflow lie within these.
 constexpr double kSmallestSquare = 1e-200, kLargestSquare = 1e200;
+
+// From the sum of squares and the coefficients on Q, where at most two bits of the squares cancel.
+template <class View>
+Distances distances(const View& X, int64_t j, const Weighting& W, double squares,
+                    const double* coefficients, std::vector<double>& r) {
+  double left = squares, left_by_ones = squares;
+  for (int64_t k = 0; k < W.rank; ++k) {
+    left -= coefficients[k] * coefficients[k];
+    if (k == 0 && W.centred) left_by_ones = left;
+  }
+  const bool in_range = squares > kSmallestSquare && squares < kLargestSquare;
+  if (in_range && left >= 0.25 * squares)
+    return {std::sqrt(squares), std::sqrt(left_by_ones), std::sqrt(left)};
+  return explicit_distances(X, j, W, r);
+}
 
 // The statistics of column j under one weighting; false if an entry is not finite.
 template <class View>
@@ -97,17 +134,14 @@ bool column_stats(const View& X, int64_t j, const Weighting& W, std::vector<doub
   products.resize(W.n_products);
   dots(X, ColumnRange{&j, 0, 1}, right_hand_sides(X, W.products, W.n_products),
        ActiveGroups{nullptr, nullptr}, products.data());
-  double norm2 = std::sqrt(moment.squares), gamma2 = moment.squares, gamma = 0.0;
-  for (int64_t k = 0; k < W.rank; ++k) gamma2 -= products[1 + k] * products[1 + k];
-  const bool in_range = moment.squares > kSmallestSquare && moment.squares < kLargestSquare;
-  if (in_range && gamma2 >= 0.25 * moment.squares)
-    gamma = std::sqrt(gamma2);  // at most two bits of the squares have cancelled
-  else if (moment.norm1 > 0)
-    explicit_norms(X, j, W, residual, &norm2, &gamma);
+  Distances found{0.0, 0.0, 0.0};
+  if (moment.norm1 > 0)
+    found = distances(X, j, W, moment.squares, products.data() + 1, residual);
   W.mean[j] = products[0];
   W.norm1[j] = moment.norm1;
-  W.norm2[j] = norm2;
-  W.gamma[j] = gamma;
+  W.norm2[j] = found.norm2;
+  W.gamma[j] = found.gamma;
+  W.deviation[j] = found.deviation;
   W.nonzeros[j] = moment.nonzeros;
   std::copy(products.begin() + 1 + W.rank, products.end(),
             W.extra + j * (W.n_products - 1 - W.rank));
@@ -130,8 +164,7 @@ Place all_stats(const View& X, const std::vector<Weighting>& weightings, int thr
         }
   });
   if (first_bad == X.m) return {};
-  const Place place = first_nonfinite(X, first_bad);
-  return place.row < 0 ? Place{-1, first_bad} : place;
+  return first_nonfinite(X, first_bad);
 }
 
 }  // namespace sieve

@@ -14,9 +14,10 @@ struct Dense {
 
   const T* column(int64_t j) const { return data + j * stride; }
   int64_t entries(int64_t) const { return n; }
+  int64_t all_entries() const { return n * m; }
 };
 
-// Invariant (checked by first_fault before any other use): in every column the row numbers
+// Invariant (Columns::order_fault checks it): in every column the row numbers
 // are strictly increasing and lie in [0, n).
 template <class T, class I>
 struct Csc {
@@ -27,6 +28,7 @@ struct Csc {
   int64_t n, m;
 
   int64_t entries(int64_t j) const { return indptr[j + 1] - indptr[j]; }
+  int64_t all_entries() const { return indptr[m]; }
 };
 
 // Calls visit(row, value) for every stored entry of column j, in storage order.

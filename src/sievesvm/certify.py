@@ -1,0 +1,266 @@
+r"""Certificates: a feasible dual point from any (w, b), and the duality gap it proves.
+
+Take any w, the exact (b, w0) beside it, and beta = e y xi.  T beta satisfies the equalities up to
+rounding, and tau T beta satisfies |g_j'theta| <= v_j for
+
+    tau = min_j v_j / |zeta_j|,   zeta_j = g_j'beta,   one product per feature.
+
+So D(lam tau T beta) <= P* <= P(w, b), and P - D bounds P(w, b) - P*.
+
+Rounding is part of the proof. T beta is not exactly a feasible point, but one lies within `off` of
+it (`distance_to_feasible`), tau is taken small enough for that one, and `gap` contains what the
+rounding of P and D can amount to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core, inputs
+from .columns import Floats, Ints, Matrix
+from .problem import Primal, Problem, dual_value, primal_value, slack_error
+
+_DROPS = 20  # rounds of leaving out rows that the correction would make negative
+_RANK = 1e-6  # below this the support does not determine the correction
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A proof of how far P(w, b) can be from the optimum.
+
+    Attributes
+    ----------
+    lam : the lambda it holds for
+    primal : P(w, b)
+    dual : D at the feasible point found
+    gap : P(w, b) - P* <= gap, rounding included
+    tau : the scale that makes beta feasible: theta = tau beta
+    n_features : number of features whose constraint was settled
+    n_products, n_bounds, n_discards : by which proof: a product, a bound, a discard
+    """
+
+    lam: float
+    primal: float
+    dual: float
+    gap: float
+    tau: float
+    n_features: int
+    n_products: int
+    n_bounds: int = 0
+    n_discards: int = 0
+
+    @property
+    def relative_gap(self) -> float:
+        """gap / primal; 0 where both are 0."""
+        return self.gap / self.primal if self.primal > 0 else float(self.gap > 0)
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """The dual point that (w, b) leads to, with b exact, and what is needed to bound its errors.
+
+    Attributes
+    ----------
+    w, b : coefficients and intercept, the exact ones of all that is not penalised
+    u, xi : X w and the slacks
+    p : T beta, beta = e y xi
+    zeta : g_j'beta for `columns` (None: all columns)
+    e_xi : bound on |e (xi - exact xi)|
+    off : bound on the distance from p to a point with y a >= 0 in the range of T
+    scale : the largest tau for which that point, times tau, is feasible for `columns`
+    limiting : the column that limits it, -1: none
+    """
+
+    problem: Problem
+    w: Floats
+    b: float
+    u: Floats
+    xi: Floats
+    p: Floats
+    zeta: Floats
+    columns: Ints | None
+    off: float
+    scale: float
+    limiting: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether every constraint was looked at, so that it may serve at any lambda."""
+        return self.columns is None
+
+    @cached_property
+    def beta_norm(self) -> float:
+        return _norm(self.problem.e * self.xi)
+
+    @cached_property
+    def e_xi(self) -> float:
+        return slack_error(self.problem, self.w, self.b)
+
+    @cached_property
+    def omega(self) -> float:
+        """At least sum v |w|, whatever the rounding of the sum."""
+        terms = np.count_nonzero(self.w) + 8
+        return self.problem.penalty(self.w) * (1.0 + terms * 2.0**-52)
+
+    @cached_property
+    def e_p(self) -> float:
+        """Bound on the distance from p to the exactly feasible point."""
+        return self.off + self.problem.error * self.beta_norm
+
+    @cached_property
+    def features(self) -> _core.Features:
+        return self.problem.features(self.zeta, self.columns)
+
+    @cached_property
+    def factors(self) -> Floats:
+        v = self.problem.v
+        return v if self.columns is None else v[self.columns]
+
+    def tau(self, lam: float) -> float:
+        """The scale with the largest dual value at lam among the feasible ones."""
+        along, size = _core.dot(self.problem.s, self.p), lam * _core.dot(self.p, self.p)
+        if along <= 0:
+            return 0.0
+        return self.scale if along >= self.scale * size else along / size
+
+    def certificate(self, lam: float, primal: Primal | None = None) -> Certificate:
+        """The gap at lam between `primal` (default: that of this point) and this dual point."""
+        primal = primal or primal_value(self.problem, lam, self.w, self.b, self.u)
+        tau = self.tau(lam)
+        a = lam * tau * self.p
+        dual = dual_value(self.problem, a)
+        gap = primal.value - dual + primal.error + self._dual_error(a, lam * tau * self.e_p)
+        count = len(self.zeta)
+        return Certificate(lam, primal.value, dual, max(gap, 0.0), tau, count, count)
+
+    def _dual_error(self, a: Floats, e_a: float) -> float:
+        """By how much D(a) may exceed D at the feasible point within e_a of a."""
+        problem, size = self.problem, _norm(a)
+        slope = _norm(problem.s - a) + problem.error * _norm(problem.e)
+        return problem.rounding * size * (_norm(problem.e) + size) + e_a * (slope + e_a)
+
+
+def dual_point(
+    problem: Problem,
+    w: Floats | None = None,
+    *,
+    columns: Ints | None = None,
+    start: float = 0.0,
+) -> DualPoint:
+    """The dual point of w (None: zero), checked over `columns` (None: all).
+
+    The coefficients of unpenalised columns are found anew, like b; those in w play no part.
+    `start` is where the search for b begins.
+    """
+    w = np.zeros(problem.source.shape[1]) if w is None else w.copy()
+    w[problem.free] = 0.0
+    u = problem.scores(w)
+    b, w[problem.free] = problem.fit_unpenalised(u, start)
+    u = u + problem.Z @ w[problem.free]
+    xi = problem.slacks(u, b)
+    beta = problem.e * problem.y * xi
+    off = distance_to_feasible(problem, beta)
+    zeta = _products(problem, w, beta, columns)
+    v = problem.v if columns is None else problem.v[columns]
+    scale, limiting = _core.feasible_scale(
+        problem.features(zeta, columns),
+        v,
+        e_zeta=problem.error * _norm(beta),
+        e_gamma=problem.error,
+        off=off,
+    )
+    if columns is not None and limiting >= 0:
+        limiting = int(columns[limiting])
+    p = problem.off_span(beta)
+    return DualPoint(problem, w, b, u, xi, p, zeta, columns, off, scale, limiting)
+
+
+def _products(problem: Problem, w: Floats, beta: Floats, columns: Ints | None) -> Floats:
+    """zeta; at w = 0 without unpenalised columns T beta is s, whose products are known."""
+    if not w.any() and not len(problem.free):
+        return problem.m if columns is None else problem.m[columns]
+    return problem.products(beta, columns)
+
+
+def distance_to_feasible(problem: Problem, beta: Floats) -> float:
+    """Bound on the distance from T beta to a point a in the range of T with y a >= 0.
+
+    a = beta less its part in the span, restricted to the rows with beta_i != 0. Rows that this
+    would make negative are left out, and it is done again. Where those left do not determine the
+    correction, a = 0 serves.
+    """
+    p, Q = problem.off_span(beta), problem.basis.Q
+    if Q.shape[1] == 0:
+        return 0.0
+    a, inside = beta.copy(), beta != 0
+    for _ in range(_DROPS):
+        rows = Q[inside]
+        gram = rows.T @ rows
+        smallest = np.sqrt(max(0.0, np.linalg.eigvalsh(gram)[0]))
+        if not inside.any() or smallest < _RANK:
+            break
+        a = np.where(inside, beta, 0.0)
+        for _ in range(2):  # once more removes what the first time left
+            a[inside] -= rows @ np.linalg.solve(gram, rows.T @ a[inside])
+        left = _norm(rows.T @ a[inside]) + problem.error * _norm(a)
+        left /= smallest  # a is that close to the exactly feasible point
+        positive = problem.y * a > left
+        if np.array_equal(positive, inside):
+            return _norm(a - p) + left
+        inside &= positive
+    return _norm(p)
+
+
+def duality_gap(
+    X: Matrix,
+    y: npt.ArrayLike,
+    lam: float,
+    w: Any,
+    b: float | None = None,
+    **options: Any,
+) -> Certificate:
+    """Certify (w, b) at lam from scratch: one pass for the statistics, one for the products.
+
+    Parameters
+    ----------
+    X, y : the data
+    lam : the lambda of the problem
+    w : coefficients in the units of X, one per column (those of unpenalised columns as well)
+    b : intercept; None: the exact one beside w
+    **options : sample_weight, penalty_factor, fit_intercept, standardize, as in `lambda_max`
+
+    Returns
+    -------
+    Certificate
+        with P(w, b) - P* <= gap, whoever computed (w, b) and however.
+    """
+    problem = Problem.of(X, y, **options)
+    return certify(problem, inputs.positive_lam(lam), inputs.coefficients(w, len(problem.v)), b)
+
+
+def certify(problem: Problem, lam: float, w: Floats, b: float | None) -> Certificate:
+    if np.isinf(problem.penalty(w)):
+        at = int(np.flatnonzero((w != 0) & np.isinf(problem.v))[0])
+        raise ValueError(
+            f"w has a coefficient for feature {at}, which is left out of the problem (penalty "
+            "factor inf, no spread, or dependent on the unpenalised columns)."
+        )
+    if b is not None and not np.isfinite(b):
+        raise ValueError(f"b must be a finite number, but it is {b!r}.")
+    if b is not None and b != 0 and not problem.fit_intercept:
+        raise ValueError(f"b is {b!r}, but the problem has no intercept.")
+    point = dual_point(problem, w, start=0.0 if b is None else b)
+    if b is None and not len(problem.free):
+        return point.certificate(lam)
+    u = point.u + problem.Z @ (w - point.w)[problem.free]
+    b = problem.exact_intercept(u) if b is None else b
+    return point.certificate(lam, primal_value(problem, lam, w, b, u))
+
+
+def _norm(a: Floats) -> float:
+    return float(np.linalg.norm(a))

@@ -1,0 +1,325 @@
+r"""The problem: primal, dual, the map between them, lambda_max and the first features.
+
+For rows x_i with labels y_i in {-1, +1}, weights c_i >= 0 and penalty factors v_j in [0, inf],
+
+    primal   P(w, b) = 1/2 sum_i c_i xi_i^2 + lam sum_j v_j |w_j|,
+             xi_i = max(0, 1 - y_i (x_i'w + b)),                          b is not penalised;
+    dual     D(alpha) = sum_i alpha_i - 1/2 sum_i alpha_i^2 / c_i
+             over alpha >= 0,  y'alpha = 0,  |f_j'(y alpha)| <= lam v_j.
+
+At the optimum alpha = c xi and P = D, and w_j = 0 wherever |f_j'(y alpha)| < lam v_j.  In the other
+direction lam v_j sign(w_j) = f_j'(y alpha) on the active features, and 1 - xi = y (X w + b) on the
+rows with alpha > 0, which are linear equations for (w, b).
+
+The library works with one geometry for all of this.  With e = sqrt(c) put
+
+    beta = e y xi = y alpha / e,   theta = beta / lam   (so that e theta is the paper's y theta),
+    g_j = T (e f_j),   s = T (e y),   T = projection off the span of e and of e z, z unpenalised,
+
+e being left out of the span where there is no intercept.  Every feasible theta lies in the range of
+T, so of a feature only its product g_j'beta ("zeta") changes; fixed are m_j = g_j's, gamma_j = |g_j|
+and the norm |e f_j|.  The dual is the projection of s / lam onto
+F = {theta in the range of T: y theta >= 0, |g_j'theta| <= v_j}, and F does not depend on lam.
+
+Standardised columns (f_j - mean_j)/d_j are the raw columns with the factors v_j d_j, because an
+intercept absorbs the means; d_j is the weighted standard deviation (divisor sum c), or the root
+mean square where there is no intercept.  A column with d_j = 0 is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core, inputs
+from .columns import (
+    Basis,
+    ColumnSource,
+    ColumnStats,
+    ErrorBound,
+    Floats,
+    Ints,
+    Matrix,
+    NotFiniteError,
+    as_columns,
+    basis,
+    feature_names,
+)
+from .intercept import best_intercept, best_unpenalised
+
+_FLOAT64 = 2.0**-53
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A data set with its labels, weights and factors, and what does not depend on lam.
+
+    Attributes
+    ----------
+    source : the columns of X
+    y : labels, -1 or +1
+    classes : what the labels were: `classes[0]` is -1
+    c : weights of the rows; None stands for ones
+    v : penalty factor of every column in raw units; 0: unpenalised, inf: left out
+    scale : by what `standardize` divides the columns, 0 for columns left out; None without it
+    fit_intercept : whether there is b
+    free : the columns with factor 0, less those that depend on others; Z holds them (n x p)
+    basis : orthonormal basis of the span of e and e Z
+    stats : norms and gamma of every column
+    s, m : T (e y) and its products with all columns
+    """
+
+    source: ColumnSource
+    y: Floats
+    classes: npt.NDArray[Any]
+    c: Floats | None
+    v: Floats
+    scale: Floats | None
+    fit_intercept: bool
+    free: Ints
+    Z: Floats
+    basis: Basis
+    stats: ColumnStats
+    s: Floats
+    m: Floats
+    names: list[str] | None
+
+    @classmethod
+    def of(
+        cls,
+        X: Matrix,
+        y: npt.ArrayLike,
+        *,
+        sample_weight: npt.ArrayLike | None = None,
+        penalty_factor: inputs.PenaltyFactor = None,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+    ) -> Self:
+        """Check the input and read the columns once, for their statistics."""
+        source, names = as_columns(X), feature_names(X)
+        n, m = source.shape
+        if n == 0:
+            raise ValueError("X has no rows.")
+        sign, classes = inputs.labels(y, n)
+        c = inputs.row_weights(sample_weight, n)
+        v = inputs.factors(penalty_factor, m, names)
+        e = np.ones(n) if c is None else np.sqrt(c)
+
+        free = np.flatnonzero(v == 0)
+        Z = _dense(source, free)
+        with np.errstate(all="ignore"):  # a value that is not finite is found and named by stats
+            span = basis(e, Z, fit_intercept)
+            s = _off_span(e * sign, span)
+        if np.linalg.norm(s) <= _product_error(source, span) * np.linalg.norm(e):
+            s = np.zeros(n)  # one class, or one that the unpenalised columns separate
+        try:
+            stats = source.stats(c, Z, e * s, centre=fit_intercept)
+        except NotFiniteError as error:
+            name = None if names is None else names[error.column]
+            raise NotFiniteError(error.row, error.column, name) from None
+
+        v[np.setdiff1d(free, free[span.kept])] = np.inf  # in the span of the others already
+        scale = stats.deviation / np.sqrt(n if c is None else c.sum()) if standardize else None
+        return cls(
+            source=source,
+            y=sign,
+            classes=classes,
+            c=c,
+            v=v if scale is None else _standardised_factors(v, scale),
+            scale=scale,
+            fit_intercept=fit_intercept,
+            free=free[span.kept],
+            Z=Z[:, span.kept],
+            basis=span,
+            stats=stats,
+            s=s,
+            m=np.where(stats.gamma == 0, 0.0, stats.products[:, 0]),
+            names=names,
+        )
+
+    @cached_property
+    def e(self) -> Floats:
+        return np.ones(len(self.y)) if self.c is None else np.sqrt(self.c)
+
+    @cached_property
+    def rounding(self) -> float:
+        """G with |computed - exact| <= G sum |a_i b_i| for the sums of the source and for ours."""
+        return _rounding(self.source)
+
+    @cached_property
+    def error(self) -> float:
+        """Error of a centred product per unit of |e f| and |beta|; also that of T a per |a|."""
+        return _product_error(self.source, self.basis)
+
+    def off_span(self, a: Floats) -> Floats:
+        """T a: the part of a off the span of the intercept and the unpenalised columns."""
+        return _off_span(a, self.basis)
+
+    def products(self, beta: Floats, columns: Ints | None = None) -> Floats:
+        """g_j'beta for the columns asked for (None: all): one product with each.
+
+        Always centred: what rounding left of beta in the span would be multiplied by the mean of
+        the column otherwise. Without unpenalised columns the mean is taken off afterwards, so that
+        rows with beta_i = 0 need not be read.
+        """
+        chosen = slice(None) if columns is None else columns
+        vector = self.e * (self.off_span(beta) if len(self.free) else beta)
+        zeta = self.source.correlate(vector, columns)
+        if self.fit_intercept and not len(self.free):
+            zeta -= self.stats.mean[chosen] * vector.sum()
+        return np.where(self.stats.gamma[chosen] == 0, 0.0, zeta)
+
+    def features(self, zeta: Floats, columns: Ints | None = None) -> _core.Features:
+        """What the bounds need of the columns that zeta belongs to."""
+        chosen = slice(None) if columns is None else columns
+        stats = self.stats
+        return _core.Features(self.m[chosen], zeta, stats.gamma[chosen], stats.norm2[chosen])
+
+    def scores(self, w: Floats) -> Floats:
+        """X w, from the columns with w_j != 0."""
+        support = np.flatnonzero(w)
+        if len(support) == 0:
+            return np.zeros(len(self.y))
+        return self.source.take(support).dot(w[support])
+
+    def penalty(self, w: Floats) -> float:
+        """sum_j v_j |w_j|; infinite if a column that is left out has a coefficient."""
+        support = np.flatnonzero(w)
+        return float(self.v[support] @ np.abs(w[support]))
+
+    def exact_intercept(self, u: Floats, start: float = 0.0) -> float:
+        """The exact minimiser over b beside the scores u = X w; 0 without an intercept."""
+        return best_intercept(self.y, u, self.c, start) if self.fit_intercept else 0.0
+
+    def fit_unpenalised(self, u: Floats, start: float = 0.0) -> tuple[float, Floats]:
+        """The exact minimiser over (b, w0) beside the scores u of the penalised columns."""
+        if len(self.free):
+            return best_unpenalised(self.y, u, self.e, self.Z, fit_intercept=self.fit_intercept)
+        return self.exact_intercept(u, start), np.empty(0)
+
+    def slacks(self, u: Floats, b: float) -> Floats:
+        """xi = max(0, 1 - y (u + b)) for the scores u = X w."""
+        return np.maximum(0.0, 1.0 - self.y * (u + b))
+
+
+class Primal(NamedTuple):
+    """P(w, b) and how far rounding can have taken it from that."""
+
+    value: float
+    error: float
+
+
+def primal_value(problem: Problem, lam: float, w: Floats, b: float, u: Floats) -> Primal:
+    """P(w, b), where u = X w as `scores` computes it."""
+    beta = problem.e * problem.slacks(u, b)
+    loss, penalty = 0.5 * _core.dot(beta, beta), lam * problem.penalty(w)
+    e_xi = slack_error(problem, w, b)
+    rounding = problem.rounding * (loss + penalty)
+    return Primal(loss + penalty, e_xi * (np.sqrt(2.0 * loss) + e_xi) + rounding)
+
+
+def slack_error(problem: Problem, w: Floats, b: float) -> float:
+    """Bound on |e (xi - exact xi)|: the rounding of 1 - y (X w + b), row by row."""
+    support = np.flatnonzero(w)
+    terms = problem.stats.norm2[support] @ np.abs(w[support])
+    terms += np.linalg.norm(problem.e) * (1.0 + abs(b))
+    return float((len(support) + 8) * 2.0 * _FLOAT64 * terms)
+
+
+def dual_value(problem: Problem, a: Floats) -> float:
+    """D at alpha = e y a: (e y)'a - 1/2 |a|^2."""
+    return _core.dot(problem.e * problem.y, a) - 0.5 * _core.dot(a, a)
+
+
+def lambda_max(X: Matrix, y: npt.ArrayLike, **options: Any) -> float:
+    """The smallest lam at which every penalised coefficient is 0.
+
+    Closed form: max_j |m_j| / v_j, m_j = sum_i c_i (y_i - ybar) x_ij with the weighted mean ybar.
+    With unpenalised columns their exact fit takes the place of the mean.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, data frame or ColumnSource; rows are samples
+    y : one label per row, of two classes
+    sample_weight : weights >= 0 of the rows
+    penalty_factor : a factor for every column, or a mapping from names or column numbers to
+        factors: 0 leaves a column unpenalised, inf leaves it out
+    fit_intercept : whether there is an intercept (default: True)
+    standardize : whether the penalty applies to columns divided by their standard deviation
+
+    Returns
+    -------
+    float
+        0 where no feature can ever enter: one class, constant columns, or no rows that the
+        unpenalised columns leave unexplained.
+    """
+    entry, _ = entry_levels(Problem.of(X, y, **options))
+    return float(np.max(entry, initial=0.0))
+
+
+def first_features(X: Matrix, y: npt.ArrayLike, **options: Any) -> Ints:
+    """The feature(s) that enter the model first, just below lambda_max; ties within rounding.
+
+    Parameters as in `lambda_max`. Empty where no feature can enter.
+    """
+    entry, errors = entry_levels(Problem.of(X, y, **options))
+    if not np.any(entry > 0):
+        return np.empty(0, dtype=np.int64)
+    return np.flatnonzero((entry > 0) & (entry + errors >= np.max(entry - errors)))
+
+
+def entry_levels(problem: Problem) -> tuple[Floats, Floats]:
+    """|g_j'beta| / v_j of every penalised column at w = 0, and their errors; 0 for the others."""
+    beta, zeta = problem.s, problem.m
+    if len(problem.free):
+        b, w0 = problem.fit_unpenalised(np.zeros(len(problem.y)))
+        u = problem.Z @ w0
+        beta = problem.e * problem.y * problem.slacks(u, b)
+        w = np.zeros(len(problem.v))
+        w[problem.free] = w0
+        if np.linalg.norm(beta) <= slack_error(problem, w, b):
+            beta = np.zeros_like(beta)  # the unpenalised columns explain every row
+        zeta = problem.products(beta)
+    errors = problem.error * problem.stats.norm2 * np.linalg.norm(beta)
+    return levels(problem.v, zeta), levels(problem.v, errors)
+
+
+def levels(v: Floats, zeta: Floats) -> Floats:
+    """|zeta_j| / v_j; 0 for columns that are unpenalised or left out."""
+    return np.divide(np.abs(zeta), v, out=np.zeros(len(v)), where=(v > 0) & np.isfinite(v))
+
+
+def _rounding(source: ColumnSource) -> float:
+    bound = source.error_bound
+    return max(bound, ErrorBound(_FLOAT64, bound.length), key=lambda b: b.unit).relative()
+
+
+def _product_error(source: ColumnSource, span: Basis) -> float:
+    return 8.0 * _rounding(source) * span.condition * max(1, span.Q.shape[1])
+
+
+def _dense(source: ColumnSource, columns: Ints) -> Floats:
+    """The columns as an n x p array."""
+    Z = np.empty((source.shape[0], len(columns)), order="F")
+    if len(columns):
+        block = source.take(columns)
+        for k in range(len(columns)):
+            Z[:, k] = block.dot(np.ones(1), np.array([k]))
+    return Z
+
+
+def _off_span(a: Floats, span: Basis) -> Floats:
+    rest = a
+    for _ in range(2):  # once more removes what the first time left
+        rest = rest - span.Q @ (span.Q.T @ rest)
+    return rest
+
+
+def _standardised_factors(v: Floats, scale: Floats) -> Floats:
+    """Factors of the raw columns; 0 stays 0 and a column without scale is left out."""
+    left_out = np.isinf(v) | (scale == 0)
+    return np.where(left_out, np.inf, np.where(left_out, 1.0, v) * scale)

@@ -1,0 +1,358 @@
+r"""Safe screening: regions that hold the dual optimum, and upper bounds over them.
+
+Let theta2 be the dual optimum at lam, x = 1/lam, and theta = tau beta a feasible point.  With the
+notation of `problem`, and d = theta2 - theta, every region here is a ball cut by a half-space,
+
+    |d - q| <= R,   h'd <= kappa,
+
+and a feature is discarded where the maximum of |g_j'theta2| over it is below v_j, in O(1) from its
+products m_j and zeta_j (`_core/bounds.hpp`).
+
+    dome       q = (x s - theta)/2, R = |q|;  h = s - T beta, kappa = sum v|w| - h'theta.  Any w.
+    entering   the same ball; h = e g_k, kappa = v_k - h'theta for one feature k, e = +-1.
+    sphere     q = 0, R = sqrt(2 gap)/lam, no cut.
+    paper      the dome with theta = theta1 optimal at lam1, where kappa = 0: the paper's K.
+    inflated   the ball of the dome; h = s/lam1 - theta, kappa = r max(2R, r), r = sqrt(2 gap1)/lam1,
+               gap1 the gap at lam1: K for a theta1 that is not exact.
+
+The ball is the variational inequality of theta2 at a feasible theta.  The half-space of the dome
+is (1 - xi)'theta2 <= sum v|w|, true of everything feasible; docs/errata.md proves both.
+
+Margins.  The regions are made of vectors as they stand in memory, taken as exact, and widened by
+what separates these from the exact ones: `Problem.error` times the norms for s and beta, `off` for
+feasibility, `e_xi` for the slacks.  With the errors of the products added per feature, the
+inequality U_j < v_j proves the feature inactive in exact arithmetic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core, inputs
+from .certify import DualPoint, distance_to_feasible, dual_point
+from .columns import Floats, Ints, Matrix
+from .problem import Problem, levels
+
+Rule = Literal["safe", "gap", "paper"]
+_VOID = 1e-9  # relative length of h below which it cuts nothing but rounding
+
+
+class Region(NamedTuple):
+    """A ball cut by a half-space, in the coordinates of `_core/bounds.hpp`.
+
+    g'q = q_m m + q_z zeta and g'h = h_m m + h_z zeta + h_x extra. radius, h_norm >= |h| and
+    offset >= kappa - h'q are upper bounds; h_norm = 0 means no cut. The e_ are the errors of m,
+    zeta, extra and gamma for a column of norm one.
+    """
+
+    tau: float
+    q_m: float
+    q_z: float
+    radius: float
+    h_m: float = 0.0
+    h_z: float = 0.0
+    h_x: float = 0.0
+    h_norm: float = 0.0
+    offset: float = 0.0
+    e_m: float = 0.0
+    e_zeta: float = 0.0
+    e_extra: float = 0.0
+    e_gamma: float = 0.0
+
+
+class Reference(NamedTuple):
+    """theta = c0 s + c1 beta_r + rest, |rest| <= e_two, |rest_i| <= e_inf; and a ball around it."""
+
+    c0: float
+    c1: float
+    e_two: float
+    e_inf: float
+    ball: float
+    e_m: float
+    e_zeta: float
+    e_gamma: float
+
+
+@dataclass(frozen=True)
+class Screening:
+    """What a rule left over.
+
+    Attributes
+    ----------
+    kept : the features that may be active, in order; all others have w_j = 0 at lam
+    bounds : an upper bound of |f_j'(y theta)|/v_j for every feature: below 1 it is discarded.
+        inf for unpenalised features, which are always kept; 0 for those that are left out.
+    """
+
+    kept: Ints
+    bounds: Floats
+
+
+# --- regions -----------------------------------------------------------------------------------
+
+
+def _ball(point: DualPoint, lam: float, tau: float) -> Region:
+    """The ball of the variational inequality around (x s + theta)/2, and no cut."""
+    problem, x = point.problem, 1.0 / lam
+    e_norm = _norm(problem.e)
+    radius = 0.5 * _norm(x * problem.s - tau * point.p) * (1.0 + problem.error)
+    radius += x * problem.error * e_norm + tau * point.e_p
+    return Region(
+        tau=tau,
+        q_m=0.5 * x,
+        q_z=-0.5 * tau,
+        radius=radius,
+        e_m=problem.error * e_norm,
+        e_zeta=problem.error * point.beta_norm,
+        e_gamma=problem.error,
+    )
+
+
+def dome(point: DualPoint, lam: float, tau: float | None = None) -> Region:
+    """The default region: safe for the point of any w, exact or not, at any lam.
+
+    `tau` must be at most `point.scale`; None: the best at lam. Where the half-space is void, as at
+    lambda_max, the ball alone is returned.
+    """
+    problem, x = point.problem, 1.0 / lam
+    region = _ball(point, lam, point.tau(lam) if tau is None else tau)
+    h = problem.s - point.p
+    h_norm, e_norm = _norm(h), _norm(problem.e)
+    if h_norm <= _VOID * (_norm(problem.s) + _norm(point.p)):
+        return region
+    centre = 0.5 * (x * problem.s + region.tau * point.p)
+    error = problem.error
+    # theta2 is no longer than x e; the normal h stands for the exact one within these
+    e_h = point.e_xi + error * (e_norm + point.beta_norm)
+    offset = point.omega * (1.0 + error) - _core.dot(h, centre)
+    offset += x * e_norm * e_h + error * h_norm * _norm(centre)
+    return region._replace(h_m=1.0, h_z=-1.0, h_norm=h_norm * (1.0 + error), offset=offset)
+
+
+def entering_cut(point: DualPoint, lam: float, tau: float | None = None) -> tuple[Region, Floats]:
+    """The ball cut by the constraint of the limiting feature k, e g_k'theta2 <= v_k.
+
+    At lambda_max, where the half-space of the dome is void, k is the first feature to enter. Also
+    returned are the products e g_k'g_j, one more for every column.
+    """
+    problem, k, x = point.problem, point.limiting, 1.0 / lam
+    region = _ball(point, lam, point.tau(lam) if tau is None else tau)
+    at = k if point.columns is None else int(np.searchsorted(point.columns, k))
+    column = problem.source.take([k]).dot(np.ones(1))
+    g = np.copysign(1.0, point.zeta[at]) * problem.off_span(problem.e * column)
+    centre = 0.5 * (x * problem.s + region.tau * point.p)
+    error, length = problem.error, problem.stats.norm2[k]
+    offset = problem.v[k] * (1.0 + error) - _core.dot(g, centre)
+    offset += error * length * (x * _norm(problem.e) + 2.0 * _norm(centre))
+    cut = region._replace(
+        h_x=1.0, h_norm=_norm(g) * (1.0 + error), offset=offset, e_extra=error * length
+    )
+    return cut, problem.products(g, point.columns)
+
+
+def sphere(point: DualPoint, lam: float) -> Region:
+    """The ball of radius sqrt(2 gap)/lam around the dual point."""
+    certificate = point.certificate(lam)
+    radius = np.sqrt(2.0 * certificate.gap) / lam * (1.0 + point.problem.error)
+    region = _ball(point, lam, certificate.tau)
+    return region._replace(q_m=0.0, q_z=0.0, radius=radius + certificate.tau * point.e_p)
+
+
+def paper(point: DualPoint, lam: float, lam1: float, gap1: float = 0.0) -> Region:
+    """The paper's K for theta1 = point / lam1, exact, or known to the gap `gap1` at lam1.
+
+    With gap1 = 0 theta1 is taken to be the optimum, as the paper does. With a gap the point must be
+    feasible, and K is inflated by what the gap allows.
+    """
+    problem = point.problem
+    tau = 1.0 / lam1 if gap1 == 0 else point.tau(lam1)
+    region = _ball(point, lam, tau)
+    r = np.sqrt(2.0 * gap1) / lam1
+    step = lam1 * tau
+    h = problem.s - step * point.p
+    h_norm, error = _norm(h), problem.error
+    if h_norm <= _VOID * (_norm(problem.s) + _norm(point.p)):
+        return region
+    e_h = error * _norm(problem.e) + step * point.e_p
+    kappa = lam1 * r * max(2.0 * region.radius, r)
+    kappa += 2.0 * e_h * region.radius + (h_norm + e_h) * tau * point.e_p
+    q = 0.5 * (problem.s / lam - tau * point.p)
+    offset = kappa - _core.dot(h, q) + error * h_norm * _norm(q)
+    return region._replace(h_m=1.0, h_z=-step, h_norm=h_norm * (1.0 + error), offset=offset)
+
+
+def reference(point: DualPoint, lam: float, known: DualPoint, ball: float = 0.0) -> Reference:
+    """Write the dual point at lam as c0 s + c1 beta_r + rest, beta_r that of the `known` point.
+
+    Then |g_j'theta| is bounded for every feature with a product at the known point, by the shorter
+    of Cauchy-Schwarz and Hoelder (`reference_bounds`). `ball` widens it to all points that near.
+    """
+    problem, tau = point.problem, point.tau(lam)
+    basis = np.column_stack([problem.s, known.p])
+    c0, c1 = np.linalg.lstsq(basis, tau * point.p, rcond=None)[0]
+    rest = tau * point.p - c0 * problem.s - c1 * known.p
+    largest = [np.max(np.abs(a), initial=0.0) for a in (problem.s, known.p, point.p, rest)]
+    rounding = 2.0**-50 * (abs(c0) * largest[0] + abs(c1) * largest[1] + tau * largest[2])
+    error = problem.error
+    return Reference(
+        c0=float(c0),
+        c1=float(c1),
+        e_two=_norm(rest) * (1.0 + error) + rounding * np.sqrt(len(rest)),
+        e_inf=float(largest[3] + rounding),
+        ball=ball + tau * point.e_p,
+        e_m=error * _norm(problem.e),
+        e_zeta=error * known.beta_norm,
+        e_gamma=error,
+    )
+
+
+# --- bounds ------------------------------------------------------------------------------------
+
+
+def region_bounds(point: DualPoint, region: Region, extra: Floats | None = None) -> Floats:
+    """Upper bounds of |g_j'theta2| for the columns of the point."""
+    out = np.empty(len(point.zeta))
+    _core.region_bounds(np.array(region), point.features, extra, out)
+    return out
+
+
+def reference_bounds(known: DualPoint, reference: Reference) -> Floats:
+    """Upper bounds of |g_j'theta| from the products at the known point alone."""
+    norm1 = known.problem.stats.norm1
+    norm1 = norm1 if known.columns is None else norm1[known.columns]
+    out = np.empty(len(known.zeta))
+    _core.reference_bounds(np.array(reference), known.features, norm1, out)
+    return out
+
+
+def look_ahead(point: DualPoint, lams: npt.ArrayLike) -> Ints:
+    """Per feature, the last k such that it is inactive at lams[0], ..., lams[k]; -1: none.
+
+    The lams decrease. One feasible theta = tau beta gives a dome at each of them, and where two of
+    these discard a feature those between do. It needs a point checked over every feature: the
+    constraints at lams further down are those of all.
+    """
+    if not point.complete:
+        raise ValueError(
+            "A point that was checked over some features only proves nothing at other lambdas: "
+            "look_ahead needs the products of all."
+        )
+    grid = np.asarray(lams, dtype=np.float64)
+    if np.any(np.diff(grid) >= 0):
+        raise ValueError("lams must decrease.")
+    tau = point.tau(grid[0]) if len(grid) else 0.0
+    regions = np.array([dome(point, lam, tau) for lam in grid]).reshape(-1, len(Region._fields))
+    last = np.empty(len(point.zeta), dtype=np.int64)
+    _core.last_discard(regions, point.features, None, point.factors, last)
+    return last
+
+
+def _screening(problem: Problem, bounds: Floats) -> Screening:
+    """A bound that is not a number keeps its feature."""
+    v = problem.v
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.where(v == 0, np.inf, np.where(np.isinf(v), 0.0, bounds / v))
+    return Screening(np.flatnonzero(~(relative < 1.0)), relative)
+
+
+# --- the rules ---------------------------------------------------------------------------------
+
+
+def screen(
+    X: Matrix,
+    y: npt.ArrayLike,
+    lam: float,
+    *,
+    rule: Rule = "safe",
+    w: Any = None,
+    b: float | None = None,
+    lam1: float | None = None,
+    theta1: npt.ArrayLike | None = None,
+    **options: Any,
+) -> Screening:
+    """Find the features that cannot be active at lam.
+
+    Parameters
+    ----------
+    X, y : the data
+    lam : the lambda to screen for
+    rule : "safe" (the dome) and "gap" (the sphere) take any w, the better the closer to the optimum
+        at lam; None: w = 0. "paper" is Algorithm 1 of Zhao and Liu, corrected, and takes lam1 with
+        theta1, or lam1 with any w (then K is inflated by the gap of w at lam1), or neither
+        (lambda_max).
+    w, b : coefficients in the units of X; b is only where the search for the exact one starts
+    lam1, theta1 : the optimal alpha / lam1, exact by your word, one number per row
+    **options : sample_weight, penalty_factor, fit_intercept, standardize, as in `lambda_max`
+
+    Returns
+    -------
+    Screening
+        the kept features, and an upper bound for each.
+    """
+    if rule not in ("safe", "gap", "paper"):
+        raise ValueError(f"rule must be 'safe', 'gap' or 'paper', but it is {rule!r}.")
+    if rule != "paper" and (lam1 is not None or theta1 is not None):
+        raise ValueError(f"lam1 and theta1 belong to rule 'paper', not to {rule!r}: hand in w.")
+    if theta1 is not None and (lam1 is None or w is not None):
+        raise ValueError("theta1 comes with its lam1, and without w.")
+    problem = Problem.of(X, y, **options)
+    lam = inputs.positive_lam(lam)
+    if not problem.s.any():  # F = {0}: one class, say; no feature enters at any lambda
+        return _screening(problem, np.zeros(len(problem.v)))
+    start = None if w is None else inputs.coefficients(w, len(problem.v))
+    if theta1 is not None:
+        assert lam1 is not None
+        point = exact_point(problem, inputs.positive_lam(lam1, "lam1"), theta1)
+    else:
+        point = dual_point(problem, start, start=0.0 if b is None else b)
+    if rule == "paper":
+        if lam1 is None and start is not None and np.any(start[problem.v > 0]):
+            raise ValueError("rule 'paper' needs the lam1 that w belongs to.")
+        return _screening(problem, _paper_bounds(point, lam, lam1, exact=theta1 is not None))
+    if rule == "gap":
+        return _screening(problem, region_bounds(point, sphere(point, lam)))
+    return _screening(problem, safe_bounds(point, lam))
+
+
+def safe_bounds(point: DualPoint, lam: float) -> Floats:
+    """Bounds over the dome, or where its half-space is void over the ball with the entering cut."""
+    region = dome(point, lam)
+    if region.h_norm > 0 or point.limiting < 0:
+        return region_bounds(point, region)
+    return region_bounds(point, *entering_cut(point, lam))
+
+
+def _paper_bounds(point: DualPoint, lam: float, lam1: float | None, *, exact: bool) -> Floats:
+    if lam1 is None:
+        lam1 = float(np.max(levels(point.problem.v, point.zeta), initial=0.0))
+    gap1 = 0.0 if exact else point.certificate(lam1).gap
+    return region_bounds(point, paper(point, lam, lam1, gap1))
+
+
+def exact_point(problem: Problem, lam1: float, theta1: npt.ArrayLike) -> DualPoint:
+    """The dual point of a theta1 that is said to be optimal at lam1; what can be checked is."""
+    theta = inputs.row_vector(theta1, "theta1", len(problem.y))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        xi = np.where(problem.e > 0, lam1 * theta / problem.e**2, 0.0)
+    beta = problem.e * problem.y * xi
+    zeta = problem.products(beta)
+    off = distance_to_feasible(problem, beta)
+    worst = np.max(levels(problem.v, zeta), initial=0.0)
+    if off > 1e-6 * _norm(beta) or worst > lam1 * (1.0 + 1e-6) or theta.min(initial=0.0) < 0:
+        raise ValueError(
+            "theta1 is not a dual optimum at lam1: it must satisfy theta1 >= 0, y'theta1 = 0 and "
+            f"|f_j'(y theta1)| <= 1 (largest: {worst / lam1:.9g}). Hand in w instead: it need not "
+            "be exact."
+        )
+    none = np.zeros(len(problem.v))
+    u = problem.y * (1.0 - xi)
+    p = problem.off_span(beta)
+    return DualPoint(problem, none, 0.0, u, xi, p, zeta, None, off, 1.0 / lam1, -1)
+
+
+def _norm(a: Floats) -> float:
+    return float(np.linalg.norm(a))
