@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from sievesvm.certify import DualPoint, dual_point
 from sievesvm.problem import Problem
 from sievesvm.screen import dome, region_bounds

@@ -223,7 +223,11 @@ def test_entering_cut_is_the_maximum_over_ball_and_half_space(instance: Instance
     normal = np.copysign(1.0, point.zeta[k]) * instance.column(k)
     cuts = [(normal, instance.problem.v[k])]
     ball = instance.ball(point.tau(lam) * instance.beta(point), lam)
-    check(instance, "entering", point, lambda p: entering_cut(p, lam), ball, cuts)
+
+    def region_of(p: DualPoint) -> tuple[Region, np.ndarray]:
+        return entering_cut(p, lam), p.limiting_products
+
+    check(instance, "entering", point, region_of, ball, cuts)
 
 
 @given(st.sampled_from([0.03, 0.3, 1.0]).flatmap(lambda noise: instances(noise=noise)))

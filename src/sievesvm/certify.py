@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from . import _core, inputs
 from .columns import Floats, Ints, Matrix
-from .problem import Primal, Problem, dual_value, primal_value, slack_error
+from .problem import Primal, Problem, dual_value, norm, primal_value, slack_error
 
 _DROPS = 20  # rounds of leaving out rows that the correction would make negative
 _RANK = 1e-6  # below this the support does not determine the correction
@@ -56,8 +56,8 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """gap / primal; 0 where both are 0."""
-        return self.gap / self.primal if self.primal > 0 else float(self.gap > 0)
+        """The gap in units of P; 0 where P is 0, below which nothing lies."""
+        return self.gap / self.primal if self.primal > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class DualPoint:
 
     @cached_property
     def beta_norm(self) -> float:
-        return _norm(self.problem.e * self.xi)
+        return norm(self.problem.e * self.xi)
 
     @cached_property
     def e_xi(self) -> float:
@@ -121,6 +121,20 @@ class DualPoint:
         v = self.problem.v
         return v if self.columns is None else v[self.columns]
 
+    @cached_property
+    def limiting_column(self) -> Floats:
+        """g_k of the limiting feature, with the sign of its zeta: g_k'theta <= v_k limits tau."""
+        problem, k = self.problem, self.limiting
+        at = k if self.columns is None else int(np.searchsorted(self.columns, k))
+        column = problem.source.take([k]).dot(np.ones(1))
+        sign = float(np.copysign(1.0, self.zeta[at]))
+        return sign * problem.off_span(problem.e * column)
+
+    @cached_property
+    def limiting_products(self) -> Floats:
+        """Products of `limiting_column` with the columns of the point: one more pass, once."""
+        return self.problem.products(self.limiting_column, self.columns)
+
     def tau(self, lam: float) -> float:
         """The scale with the largest dual value at lam among the feasible ones."""
         along, size = _core.dot(self.problem.s, self.p), lam * _core.dot(self.p, self.p)
@@ -134,15 +148,15 @@ class DualPoint:
         tau = self.tau(lam)
         a = lam * tau * self.p
         dual = dual_value(self.problem, a)
-        gap = primal.value - dual + primal.error + self._dual_error(a, lam * tau * self.e_p)
+        gap = float(primal.value - dual + primal.error + self._dual_error(a, lam * tau * self.e_p))
         count = len(self.zeta)
         return Certificate(lam, primal.value, dual, max(gap, 0.0), tau, count, count)
 
     def _dual_error(self, a: Floats, e_a: float) -> float:
         """By how much D(a) may exceed D at the feasible point within e_a of a."""
-        problem, size = self.problem, _norm(a)
-        slope = _norm(problem.s - a) + problem.error * _norm(problem.e)
-        return problem.rounding * size * (_norm(problem.e) + size) + e_a * (slope + e_a)
+        problem, size = self.problem, norm(a)
+        slope = norm(problem.s - a) + problem.error * norm(problem.e)
+        return problem.rounding * size * (norm(problem.e) + size) + e_a * (slope + e_a)
 
 
 def dual_point(
@@ -170,7 +184,7 @@ def dual_point(
     scale, limiting = _core.feasible_scale(
         problem.features(zeta, columns),
         v,
-        e_zeta=problem.error * _norm(beta),
+        e_zeta=problem.error * norm(beta),
         e_gamma=problem.error,
         off=off,
     )
@@ -207,13 +221,13 @@ def distance_to_feasible(problem: Problem, beta: Floats) -> float:
         a = np.where(inside, beta, 0.0)
         for _ in range(2):  # once more removes what the first time left
             a[inside] -= rows @ np.linalg.solve(gram, rows.T @ a[inside])
-        left = _norm(rows.T @ a[inside]) + problem.error * _norm(a)
+        left = norm(rows.T @ a[inside]) + problem.error * norm(a)
         left /= smallest  # a is that close to the exactly feasible point
         positive = problem.y * a > left
         if np.array_equal(positive, inside):
-            return _norm(a - p) + left
+            return norm(a - p) + float(left)
         inside &= positive
-    return _norm(p)
+    return norm(p)
 
 
 def duality_gap(
@@ -243,7 +257,8 @@ def duality_gap(
     return certify(problem, inputs.positive_lam(lam), inputs.coefficients(w, len(problem.v)), b)
 
 
-def certify(problem: Problem, lam: float, w: Floats, b: float | None) -> Certificate:
+def certify(problem: Problem, lam: float, w: Floats, b: float | None = None) -> Certificate:
+    """`duality_gap` for a problem whose statistics are known."""
     if np.isinf(problem.penalty(w)):
         at = int(np.flatnonzero((w != 0) & np.isinf(problem.v))[0])
         raise ValueError(
@@ -261,6 +276,3 @@ def certify(problem: Problem, lam: float, w: Floats, b: float | None) -> Certifi
     b = problem.exact_intercept(u) if b is None else b
     return point.certificate(lam, primal_value(problem, lam, w, b, u))
 
-
-def _norm(a: Floats) -> float:
-    return float(np.linalg.norm(a))

@@ -16,9 +16,9 @@ The library works with one geometry for all of this.  With e = sqrt(c) put
     beta = e y xi = y alpha / e,   theta = beta / lam   (so that e theta is the paper's y theta),
     g_j = T (e f_j),   s = T (e y),   T = projection off the span of e and of e z, z unpenalised,
 
-e being left out of the span where there is no intercept.  Every feasible theta lies in the range of
-T, so of a feature only its product g_j'beta ("zeta") changes; fixed are m_j = g_j's, gamma_j = |g_j|
-and the norm |e f_j|.  The dual is the projection of s / lam onto
+e being left out of the span where there is no intercept.  Every feasible theta lies in the range
+of T, so of a feature only its product g_j'beta ("zeta") changes; fixed are m_j = g_j's,
+gamma_j = |g_j| and the norm |e f_j|.  The dual optimum is the projection of s / lam onto
 F = {theta in the range of T: y theta >= 0, |g_j'theta| <= v_j}, and F does not depend on lam.
 
 Standardised columns (f_j - mean_j)/d_j are the raw columns with the factors v_j d_j, because an
@@ -28,6 +28,7 @@ mean square where there is no intercept.  A column with d_j = 0 is left out.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -111,16 +112,13 @@ class Problem:
 
         free = np.flatnonzero(v == 0)
         Z = _dense(source, free)
-        with np.errstate(all="ignore"):  # a value that is not finite is found and named by stats
-            span = basis(e, Z, fit_intercept)
-            s = _off_span(e * sign, span)
-        if np.linalg.norm(s) <= _product_error(source, span) * np.linalg.norm(e):
+        if not np.isfinite(Z).all():
+            _stats(source, names)  # names the first place
+        span = basis(e, Z, fit_intercept)
+        s = _off_span(e * sign, span)
+        if norm(s) <= _product_error(source, span) * norm(e):
             s = np.zeros(n)  # one class, or one that the unpenalised columns separate
-        try:
-            stats = source.stats(c, Z, e * s, centre=fit_intercept)
-        except NotFiniteError as error:
-            name = None if names is None else names[error.column]
-            raise NotFiniteError(error.row, error.column, name) from None
+        stats = _stats(source, names, C=c, Z=Z, V=e * s, centre=fit_intercept)
 
         v[np.setdiff1d(free, free[span.kept])] = np.inf  # in the span of the others already
         scale = stats.deviation / np.sqrt(n if c is None else c.sum()) if standardize else None
@@ -226,7 +224,7 @@ def slack_error(problem: Problem, w: Floats, b: float) -> float:
     """Bound on |e (xi - exact xi)|: the rounding of 1 - y (X w + b), row by row."""
     support = np.flatnonzero(w)
     terms = problem.stats.norm2[support] @ np.abs(w[support])
-    terms += np.linalg.norm(problem.e) * (1.0 + abs(b))
+    terms += norm(problem.e) * (1.0 + abs(b))
     return float((len(support) + 8) * 2.0 * _FLOAT64 * terms)
 
 
@@ -281,10 +279,10 @@ def entry_levels(problem: Problem) -> tuple[Floats, Floats]:
         beta = problem.e * problem.y * problem.slacks(u, b)
         w = np.zeros(len(problem.v))
         w[problem.free] = w0
-        if np.linalg.norm(beta) <= slack_error(problem, w, b):
+        if norm(beta) <= slack_error(problem, w, b):
             beta = np.zeros_like(beta)  # the unpenalised columns explain every row
         zeta = problem.products(beta)
-    errors = problem.error * problem.stats.norm2 * np.linalg.norm(beta)
+    errors = problem.error * problem.stats.norm2 * norm(beta)
     return levels(problem.v, zeta), levels(problem.v, errors)
 
 
@@ -293,13 +291,27 @@ def levels(v: Floats, zeta: Floats) -> Floats:
     return np.divide(np.abs(zeta), v, out=np.zeros(len(v)), where=(v > 0) & np.isfinite(v))
 
 
+def norm(a: Floats) -> float:
+    """||a||, by sums in the order that `Problem.rounding` speaks of."""
+    return math.sqrt(_core.dot(a, a))
+
+
 def _rounding(source: ColumnSource) -> float:
     bound = source.error_bound
-    return max(bound, ErrorBound(_FLOAT64, bound.length), key=lambda b: b.unit).relative()
+    return ErrorBound(max(bound.unit, _FLOAT64), bound.length).relative()
 
 
 def _product_error(source: ColumnSource, span: Basis) -> float:
-    return 8.0 * _rounding(source) * span.condition * max(1, span.Q.shape[1])
+    return float(8.0 * _rounding(source) * span.condition * max(1, span.Q.shape[1]))
+
+
+def _stats(source: ColumnSource, names: list[str] | None, **asked: Any) -> ColumnStats:
+    """The statistics; a value that is not finite is named as the user knows it."""
+    try:
+        return source.stats(**asked)
+    except NotFiniteError as error:
+        name = None if names is None else names[error.column]
+        raise NotFiniteError(error.row, error.column, name, error.value) from None
 
 
 def _dense(source: ColumnSource, columns: Ints) -> Floats:

@@ -12,8 +12,8 @@ products m_j and zeta_j (`_core/bounds.hpp`).
     entering   the same ball; h = e g_k, kappa = v_k - h'theta for one feature k, e = +-1.
     sphere     q = 0, R = sqrt(2 gap)/lam, no cut.
     paper      the dome with theta = theta1 optimal at lam1, where kappa = 0: the paper's K.
-    inflated   the ball of the dome; h = s/lam1 - theta, kappa = r max(2R, r), r = sqrt(2 gap1)/lam1,
-               gap1 the gap at lam1: K for a theta1 that is not exact.
+    inflated   the ball of the dome; h = s/lam1 - theta, kappa = r max(2R, r) with
+               r = sqrt(2 gap1)/lam1, gap1 the gap at lam1: K for a theta1 that is not exact.
 
 The ball is the variational inequality of theta2 at a feasible theta.  The half-space of the dome
 is (1 - xi)'theta2 <= sum v|w|, true of everything feasible; docs/errata.md proves both.
@@ -35,7 +35,7 @@ import numpy.typing as npt
 from . import _core, inputs
 from .certify import DualPoint, distance_to_feasible, dual_point
 from .columns import Floats, Ints, Matrix
-from .problem import Problem, levels
+from .problem import Problem, levels, norm
 
 Rule = Literal["safe", "gap", "paper"]
 _VOID = 1e-9  # relative length of h below which it cuts nothing but rounding
@@ -98,8 +98,8 @@ class Screening:
 def _ball(point: DualPoint, lam: float, tau: float) -> Region:
     """The ball of the variational inequality around (x s + theta)/2, and no cut."""
     problem, x = point.problem, 1.0 / lam
-    e_norm = _norm(problem.e)
-    radius = 0.5 * _norm(x * problem.s - tau * point.p) * (1.0 + problem.error)
+    e_norm = norm(problem.e)
+    radius = 0.5 * norm(x * problem.s - tau * point.p) * (1.0 + problem.error)
     radius += x * problem.error * e_norm + tau * point.e_p
     return Region(
         tau=tau,
@@ -121,37 +121,33 @@ def dome(point: DualPoint, lam: float, tau: float | None = None) -> Region:
     problem, x = point.problem, 1.0 / lam
     region = _ball(point, lam, point.tau(lam) if tau is None else tau)
     h = problem.s - point.p
-    h_norm, e_norm = _norm(h), _norm(problem.e)
-    if h_norm <= _VOID * (_norm(problem.s) + _norm(point.p)):
+    h_norm, e_norm = norm(h), norm(problem.e)
+    if h_norm <= _VOID * (norm(problem.s) + norm(point.p)):
         return region
     centre = 0.5 * (x * problem.s + region.tau * point.p)
     error = problem.error
     # theta2 is no longer than x e; the normal h stands for the exact one within these
     e_h = point.e_xi + error * (e_norm + point.beta_norm)
     offset = point.omega * (1.0 + error) - _core.dot(h, centre)
-    offset += x * e_norm * e_h + error * h_norm * _norm(centre)
+    offset += x * e_norm * e_h + error * h_norm * norm(centre)
     return region._replace(h_m=1.0, h_z=-1.0, h_norm=h_norm * (1.0 + error), offset=offset)
 
 
-def entering_cut(point: DualPoint, lam: float, tau: float | None = None) -> tuple[Region, Floats]:
+def entering_cut(point: DualPoint, lam: float, tau: float | None = None) -> Region:
     """The ball cut by the constraint of the limiting feature k, e g_k'theta2 <= v_k.
 
-    At lambda_max, where the half-space of the dome is void, k is the first feature to enter. Also
-    returned are the products e g_k'g_j, one more for every column.
+    At lambda_max, where the half-space of the dome is void, k is the first feature to enter. The
+    bounds need one more product for every column, `point.limiting_products`.
     """
     problem, k, x = point.problem, point.limiting, 1.0 / lam
     region = _ball(point, lam, point.tau(lam) if tau is None else tau)
-    at = k if point.columns is None else int(np.searchsorted(point.columns, k))
-    column = problem.source.take([k]).dot(np.ones(1))
-    g = np.copysign(1.0, point.zeta[at]) * problem.off_span(problem.e * column)
+    g, error, length = point.limiting_column, problem.error, problem.stats.norm2[k]
     centre = 0.5 * (x * problem.s + region.tau * point.p)
-    error, length = problem.error, problem.stats.norm2[k]
     offset = problem.v[k] * (1.0 + error) - _core.dot(g, centre)
-    offset += error * length * (x * _norm(problem.e) + 2.0 * _norm(centre))
-    cut = region._replace(
-        h_x=1.0, h_norm=_norm(g) * (1.0 + error), offset=offset, e_extra=error * length
+    offset += error * length * (x * norm(problem.e) + 2.0 * norm(centre))
+    return region._replace(
+        h_x=1.0, h_norm=norm(g) * (1.0 + error), offset=offset, e_extra=error * length
     )
-    return cut, problem.products(g, point.columns)
 
 
 def sphere(point: DualPoint, lam: float) -> Region:
@@ -174,14 +170,14 @@ def paper(point: DualPoint, lam: float, lam1: float, gap1: float = 0.0) -> Regio
     r = np.sqrt(2.0 * gap1) / lam1
     step = lam1 * tau
     h = problem.s - step * point.p
-    h_norm, error = _norm(h), problem.error
-    if h_norm <= _VOID * (_norm(problem.s) + _norm(point.p)):
+    h_norm, error = norm(h), problem.error
+    if h_norm <= _VOID * (norm(problem.s) + norm(point.p)):
         return region
-    e_h = error * _norm(problem.e) + step * point.e_p
+    e_h = error * norm(problem.e) + step * point.e_p
     kappa = lam1 * r * max(2.0 * region.radius, r)
     kappa += 2.0 * e_h * region.radius + (h_norm + e_h) * tau * point.e_p
     q = 0.5 * (problem.s / lam - tau * point.p)
-    offset = kappa - _core.dot(h, q) + error * h_norm * _norm(q)
+    offset = kappa - _core.dot(h, q) + error * h_norm * norm(q)
     return region._replace(h_m=1.0, h_z=-step, h_norm=h_norm * (1.0 + error), offset=offset)
 
 
@@ -201,10 +197,10 @@ def reference(point: DualPoint, lam: float, known: DualPoint, ball: float = 0.0)
     return Reference(
         c0=float(c0),
         c1=float(c1),
-        e_two=_norm(rest) * (1.0 + error) + rounding * np.sqrt(len(rest)),
+        e_two=norm(rest) * (1.0 + error) + rounding * np.sqrt(len(rest)),
         e_inf=float(largest[3] + rounding),
         ball=ball + tau * point.e_p,
-        e_m=error * _norm(problem.e),
+        e_m=error * norm(problem.e),
         e_zeta=error * known.beta_norm,
         e_gamma=error,
     )
@@ -309,13 +305,20 @@ def screen(
         point = exact_point(problem, inputs.positive_lam(lam1, "lam1"), theta1)
     else:
         point = dual_point(problem, start, start=0.0 if b is None else b)
+    if rule == "paper" and lam1 is None and start is not None and np.any(start[problem.v > 0]):
+        raise ValueError("rule 'paper' needs the lam1 that w belongs to.")
+    return apply_rule(point, lam, rule, lam1=lam1, exact=theta1 is not None)
+
+
+def apply_rule(
+    point: DualPoint, lam: float, rule: Rule, *, lam1: float | None = None, exact: bool = False
+) -> Screening:
+    """`screen` from a dual point; `exact` says that it is the optimum at lam1."""
     if rule == "paper":
-        if lam1 is None and start is not None and np.any(start[problem.v > 0]):
-            raise ValueError("rule 'paper' needs the lam1 that w belongs to.")
-        return _screening(problem, _paper_bounds(point, lam, lam1, exact=theta1 is not None))
+        return _screening(point.problem, _paper_bounds(point, lam, lam1, exact=exact))
     if rule == "gap":
-        return _screening(problem, region_bounds(point, sphere(point, lam)))
-    return _screening(problem, safe_bounds(point, lam))
+        return _screening(point.problem, region_bounds(point, sphere(point, lam)))
+    return _screening(point.problem, safe_bounds(point, lam))
 
 
 def safe_bounds(point: DualPoint, lam: float) -> Floats:
@@ -323,7 +326,7 @@ def safe_bounds(point: DualPoint, lam: float) -> Floats:
     region = dome(point, lam)
     if region.h_norm > 0 or point.limiting < 0:
         return region_bounds(point, region)
-    return region_bounds(point, *entering_cut(point, lam))
+    return region_bounds(point, entering_cut(point, lam), point.limiting_products)
 
 
 def _paper_bounds(point: DualPoint, lam: float, lam1: float | None, *, exact: bool) -> Floats:
@@ -342,7 +345,7 @@ def exact_point(problem: Problem, lam1: float, theta1: npt.ArrayLike) -> DualPoi
     zeta = problem.products(beta)
     off = distance_to_feasible(problem, beta)
     worst = np.max(levels(problem.v, zeta), initial=0.0)
-    if off > 1e-6 * _norm(beta) or worst > lam1 * (1.0 + 1e-6) or theta.min(initial=0.0) < 0:
+    if off > 1e-6 * norm(beta) or worst > lam1 * (1.0 + 1e-6) or theta.min(initial=0.0) < 0:
         raise ValueError(
             "theta1 is not a dual optimum at lam1: it must satisfy theta1 >= 0, y'theta1 = 0 and "
             f"|f_j'(y theta1)| <= 1 (largest: {worst / lam1:.9g}). Hand in w instead: it need not "
@@ -353,6 +356,3 @@ def exact_point(problem: Problem, lam1: float, theta1: npt.ArrayLike) -> DualPoi
     p = problem.off_span(beta)
     return DualPoint(problem, none, 0.0, u, xi, p, zeta, None, off, 1.0 / lam1, -1)
 
-
-def _norm(a: Floats) -> float:
-    return float(np.linalg.norm(a))
