@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,14 +26,6 @@ from sievesvm.screen import apply_rule
 RATIOS = (0.99, 0.95, 0.8)
 REAL = ("colon", "leukemia", "gravier_breast", "madelon", "dorothea", "sms_spam_counts", "pcmac")
 STEPS = 3000
-
-
-def without_margins(point: DualPoint) -> DualPoint:
-    problem = replace(point.problem)
-    problem.__dict__.update(error=0.0, rounding=0.0)
-    bare = replace(point, problem=problem, off=0.0)
-    bare.__dict__.update(e_xi=0.0)
-    return bare
 
 
 def near_optimum(problem: Problem, lam: float, gap: float) -> DualPoint:
@@ -106,7 +97,7 @@ def main() -> None:
         for fraction, gap in ((1.0, 0.0), (0.5, 1e-3), (0.5, 1e-6)):
             lam1 = fraction * top
             point = dual_point(problem) if gap == 0 else near_optimum(problem, lam1, gap)
-            bare = without_margins(point)
+            bare = point.without_margins()
             pairs = [[discarded(p, ratio * lam1) for p in (point, bare)] for ratio in RATIOS]
             cells = "".join(f"   {a:7.3f}/{b:7.3f} " for a, b in pairs)
             reached = point.certificate(lam1).relative_gap

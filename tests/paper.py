@@ -1,14 +1,15 @@
-r"""Zhao and Liu, "Safe and Efficient Screening For Sparse Support Vector Machine", in its own words.
+r"""Zhao and Liu, "Safe and Efficient Screening For Sparse Support Vector Machine", as it stands.
 
 Every formula is written as the paper writes it, with P_u(v) for the projection of v onto the
 complement of u, dense vectors of length n and no thought of speed.  Tests compare the library with
 this file; docs/errata.md explains where the paper had to be mended.
 
-The mended formulas come first.  In them a = (1/lam1 - theta1)/|1/lam1 - theta1|, the negative of the
-printed a: all later formulas of the paper need it so (erratum 2).  Theorems carry the numbers LaTeX
-gives them: one counter for theorems, propositions and corollaries within each section, so that the
-screening section has Proposition 6.1, Theorems 6.2-6.5, Corollary 6.6, Theorem 6.7, Corollary 6.8,
-Theorem 6.9 and Corollary 6.10.  The printed formulas, wrong ones included, follow at the end.
+The mended formulas come first.  In them a = (1/lam1 - theta1)/|1/lam1 - theta1|, the negative of
+the printed a: all later formulas of the paper need it so (erratum 2).  Theorems carry the numbers
+LaTeX gives them: one counter for theorems, propositions and corollaries within each section, so
+that the screening section has Proposition 6.1, Theorems 6.2-6.5, Corollary 6.6, Theorem 6.7,
+Corollary 6.8, Theorem 6.9 and Corollary 6.10.  The printed formulas, wrong ones included, follow at
+the end.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def lambda_max(X, y) -> float:
 
 
 def theta_at_lambda_max(X, y) -> Vector:
-    """w = 0 and b = (n+ - n-)/n there."""
+    """There w = 0 and b = (n+ - n-)/n."""
     return (1.0 - np.mean(y) * y) / lambda_max(X, y)
 
 
@@ -90,11 +91,15 @@ class Geometry(NamedTuple):
 
 
 def geometry(theta1: Vector, lam1: float, lam2: float, y: Vector) -> Geometry:
-    """a, b, c of equation K, with the sign of a mended.  a = 0 where theta1 = 1/lam1."""
+    """a, b, c of equation K, with the sign of a mended.
+
+    a = 0 where theta1 = 1/lam1 up to round-off (lambda_max with balanced classes): the difference
+    has no direction there, and any unit vector made of it would cut K at random.
+    """
     one = np.ones_like(y)
     outward = one / lam1 - theta1
     length = norm(outward)
-    a = outward / length if length > 0.0 else np.zeros_like(y)
+    a = outward / length if length > 1e-12 * norm(one) / lam1 else np.zeros_like(y)
     return Geometry(theta1, lam1, lam2, y, a, (one / lam2 - theta1) / 2, (one / lam2 + theta1) / 2)
 
 
@@ -119,7 +124,7 @@ def small_ball(g: Geometry) -> tuple[Vector, float]:
 
 
 class Minimum(NamedTuple):
-    """A minimiser theta = centre + r of theta'fhat, its multipliers, min r'fhat, -min theta'fhat."""
+    """A minimiser theta = centre + r of theta'fhat, multipliers, min r'fhat, -min theta'fhat."""
 
     alpha: float
     beta: float

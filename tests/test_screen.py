@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -174,21 +174,12 @@ def instances(draw, **fixed) -> Instance:
 COUNT: Counter[str] = Counter()
 
 
-def without_margins(point: DualPoint) -> DualPoint:
-    """The same point with every error set to zero, to compare the formulas themselves."""
-    problem = replace(point.problem)
-    problem.__dict__.update(error=0.0, rounding=0.0)
-    bare = replace(point, problem=problem, off=0.0)
-    bare.__dict__.update(e_xi=0.0)
-    return bare
-
-
 RegionOf = Callable[[DualPoint], tuple[Region, np.ndarray | None]]
 
 
 def check(instance: Instance, name: str, point: DualPoint, region_of: RegionOf, ball, cuts) -> None:
     """The bound is the maximum over the region; with its margin it is no less."""
-    bare = without_margins(point)
+    bare = point.without_margins()
     formula = region_bounds(bare, *region_of(bare))
     bounds = region_bounds(point, *region_of(point))
     for j in instance.columns():
@@ -364,7 +355,7 @@ def test_theorem_B_dome_in_sphere_and_in_inflated_K(instance: Instance):
     lam, point = instance.lam, instance.point(instance.lam)
     lam1 = min(1.0, instance.rng.choice([1.02, 1.3]) * instance.fraction) * instance.lam_max
     gap1 = point.certificate(lam1).gap
-    point = without_margins(point)
+    point = point.without_margins()
     bounds = region_bounds(point, dome(point, lam))
     slack = 1e-6 * np.linalg.norm(instance.data.X, axis=0) * np.linalg.norm(instance.e) / lam
     assert np.all(bounds <= region_bounds(point, sphere(point, lam)) + slack)

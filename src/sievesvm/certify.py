@@ -14,7 +14,7 @@ rounding of P and D can amount to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -67,7 +67,7 @@ class DualPoint:
     Attributes
     ----------
     w, b : coefficients and intercept, the exact ones of all that is not penalised
-    u, xi : X w and the slacks
+    u, xi : scores of the penalised columns, and the slacks of all
     p : T beta, beta = e y xi
     zeta : g_j'beta for `columns` (None: all columns)
     e_xi : bound on |e (xi - exact xi)|
@@ -135,6 +135,14 @@ class DualPoint:
         """Products of `limiting_column` with the columns of the point: one more pass, once."""
         return self.problem.products(self.limiting_column, self.columns)
 
+    def without_margins(self) -> DualPoint:
+        """The point with every error taken to be zero. Not safe: it measures the margins."""
+        problem = replace(self.problem)
+        problem.__dict__.update(error=0.0, rounding=0.0)
+        point = replace(self, problem=problem, off=0.0)
+        point.__dict__.update(e_xi=0.0)
+        return point
+
     def tau(self, lam: float) -> float:
         """The scale with the largest dual value at lam among the feasible ones."""
         along, size = _core.dot(self.problem.s, self.p), lam * _core.dot(self.p, self.p)
@@ -142,9 +150,14 @@ class DualPoint:
             return 0.0
         return self.scale if along >= self.scale * size else along / size
 
+    def primal(self, lam: float, w: Floats, b: float) -> Primal:
+        """P(w, b) for any coefficients of the unpenalised columns beside those of the point."""
+        u = self.u + self.problem.Z @ w[self.problem.free]
+        return primal_value(self.problem, lam, w, b, u)
+
     def certificate(self, lam: float, primal: Primal | None = None) -> Certificate:
         """The gap at lam between `primal` (default: that of this point) and this dual point."""
-        primal = primal or primal_value(self.problem, lam, self.w, self.b, self.u)
+        primal = primal or self.primal(lam, self.w, self.b)
         tau = self.tau(lam)
         a = lam * tau * self.p
         dual = dual_value(self.problem, a)
@@ -175,8 +188,7 @@ def dual_point(
     w[problem.free] = 0.0
     u = problem.scores(w)
     b, w[problem.free] = problem.fit_unpenalised(u, start)
-    u = u + problem.Z @ w[problem.free]
-    xi = problem.slacks(u, b)
+    xi = problem.slacks(u + problem.Z @ w[problem.free], b)
     beta = problem.e * problem.y * xi
     off = distance_to_feasible(problem, beta)
     zeta = _products(problem, w, beta, columns)
@@ -254,25 +266,16 @@ def duality_gap(
         with P(w, b) - P* <= gap, whoever computed (w, b) and however.
     """
     problem = Problem.of(X, y, **options)
-    return certify(problem, inputs.positive_lam(lam), inputs.coefficients(w, len(problem.v)), b)
+    return certify(problem, inputs.positive_lam(lam), problem.coefficients(w), b)
 
 
 def certify(problem: Problem, lam: float, w: Floats, b: float | None = None) -> Certificate:
     """`duality_gap` for a problem whose statistics are known."""
-    if np.isinf(problem.penalty(w)):
-        at = int(np.flatnonzero((w != 0) & np.isinf(problem.v))[0])
-        raise ValueError(
-            f"w has a coefficient for feature {at}, which is left out of the problem (penalty "
-            "factor inf, no spread, or dependent on the unpenalised columns)."
-        )
     if b is not None and not np.isfinite(b):
         raise ValueError(f"b must be a finite number, but it is {b!r}.")
     if b is not None and b != 0 and not problem.fit_intercept:
         raise ValueError(f"b is {b!r}, but the problem has no intercept.")
     point = dual_point(problem, w, start=0.0 if b is None else b)
-    if b is None and not len(problem.free):
-        return point.certificate(lam)
-    u = point.u + problem.Z @ (w - point.w)[problem.free]
-    b = problem.exact_intercept(u) if b is None else b
-    return point.certificate(lam, primal_value(problem, lam, w, b, u))
-
+    if b is None:
+        b = problem.exact_intercept(point.u + problem.Z @ w[problem.free], point.b)
+    return point.certificate(lam, point.primal(lam, w, b))

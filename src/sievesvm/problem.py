@@ -177,6 +177,17 @@ class Problem:
         stats = self.stats
         return _core.Features(self.m[chosen], zeta, stats.gamma[chosen], stats.norm2[chosen])
 
+    def coefficients(self, w: Any) -> Floats:
+        """Coefficients handed in by a user, checked."""
+        dense = inputs.coefficients(w, len(self.v))
+        wrong = np.flatnonzero((dense != 0) & np.isinf(self.v))
+        if len(wrong):
+            raise ValueError(
+                f"w has a coefficient for feature {wrong[0]}, which is left out of the problem "
+                "(penalty factor inf, no spread, or dependent on the unpenalised columns)."
+            )
+        return dense
+
     def scores(self, w: Floats) -> Floats:
         """X w, from the columns with w_j != 0."""
         support = np.flatnonzero(w)
@@ -185,7 +196,7 @@ class Problem:
         return self.source.take(support).dot(w[support])
 
     def penalty(self, w: Floats) -> float:
-        """sum_j v_j |w_j|; infinite if a column that is left out has a coefficient."""
+        """sum_j v_j |w_j|."""
         support = np.flatnonzero(w)
         return float(self.v[support] @ np.abs(w[support]))
 

@@ -299,7 +299,7 @@ def screen(
     lam = inputs.positive_lam(lam)
     if not problem.s.any():  # F = {0}: one class, say; no feature enters at any lambda
         return _screening(problem, np.zeros(len(problem.v)))
-    start = None if w is None else inputs.coefficients(w, len(problem.v))
+    start = None if w is None else problem.coefficients(w)
     if theta1 is not None:
         assert lam1 is not None
         point = exact_point(problem, inputs.positive_lam(lam1, "lam1"), theta1)
@@ -355,4 +355,3 @@ def exact_point(problem: Problem, lam1: float, theta1: npt.ArrayLike) -> DualPoi
     u = problem.y * (1.0 - xi)
     p = problem.off_span(beta)
     return DualPoint(problem, none, 0.0, u, xi, p, zeta, None, off, 1.0 / lam1, -1)
-

@@ -34,7 +34,7 @@ struct Block {
 
 // Columns and vectors whose sums the registers hold together.
 #if defined(__AVX512F__)
-constexpr int kColumns = KC, kVectors = KV;
+constexpr int kColumns = 4, kVectors = 2;
 #else
 constexpr int kColumns = 2, kVectors = 1;
 #endif
@@ -84,7 +84,7 @@ inline void add_listed(const T* const* x, const double* v, int64_t n, const int3
 }
 
 // Rows after which the next vectors have their turn: X and V are then still in the nearest cache.
-constexpr int64_t kRows = KR;
+constexpr int64_t kRows = 512;
 
 // Adds the products over the rows of one chunk; of the listed groups only, if there is a list
 // (the others have v = 0).
@@ -137,8 +137,8 @@ inline void add_chunks(const Block<T>& B, int64_t first, int64_t last, int64_t v
 
 // A few columns go through one stretch of V after another, so that V is read from cache. The
 // longer the stretch, the less the processor's prefetching is interrupted.
-constexpr int64_t kTile = KT;
-constexpr int64_t kStretch = KS;  // chunks, for one vector
+constexpr int64_t kTile = 32;
+constexpr int64_t kStretch = 8;  // chunks, for one vector
 
 template <class T>
 void dots_of(const Dense<T>& X, ColumnRange columns, Vectors V, ActiveGroups rows, double* out) {
