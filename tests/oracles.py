@@ -133,6 +133,8 @@ def solve(
         best = min(trial, best, key=lambda solution: max(solution.gap, rounding))
         if best.gap <= 10 * rounding:
             break
+    if best.gap > rtol * 0.5 * c.sum():  # where the interior point gives up: duplicate columns
+        best = certified(*_from_dual(X, y, lam, c, v, intercept))
     assert best.gap <= rtol * 0.5 * c.sum(), f"gap {best.gap:.1e} at primal {best.primal:.3g}"
     return best
 
@@ -189,6 +191,37 @@ def _conic(X, y, lam, c, v, with_intercept: bool) -> tuple[Vector, float]:
     w[used] = np.where(np.abs(x[:k]) > 1e-7 * (1e-7 + np.abs(x[:k]).max(initial=0.0)), x[:k], 0.0)
     w[used] /= scale[used]
     return w, float(x[k] - centre @ w)
+
+
+def _from_dual(X, y, lam, c, v, with_intercept: bool) -> tuple[Vector, float]:
+    """(w, b) from the multipliers of the dual, whose optimum is the point of F nearest to e/lam.
+
+    With e = sqrt(c):  e - lam theta = sum_j w_j (e y f_j) + b e y - nu,  nu >= 0 where theta = 0.
+    """
+    e = np.sqrt(c)
+    F = (e * y)[:, None] * X
+    free, penalised = np.flatnonzero(v == 0.0), np.flatnonzero((v > 0.0) & np.isfinite(v))
+    rows = F[:, penalised].T / v[penalised, None]
+    span = [F[:, j] for j in free] + ([e * y] if with_intercept else [])
+    basis = _null_space(span, len(y))
+    target = e / lam
+    theta, multipliers = _nearest(
+        target,
+        basis @ (basis.T @ target),
+        np.linalg.norm(target),
+        basis,
+        np.vstack([rows, -rows, -np.eye(len(y))]),
+        np.concatenate([np.ones(2 * len(penalised)), np.zeros(len(y))]),
+    )
+    k, w = len(penalised), np.zeros(X.shape[1])
+    w[penalised] = lam * (multipliers[:k] - multipliers[k : 2 * k]) / v[penalised]
+    rest = e - lam * theta - F @ w + lam * multipliers[2 * k :]
+    if not span:
+        return w, 0.0
+    lengths = np.linalg.norm(span, axis=1)
+    x = np.linalg.lstsq(np.column_stack(span) / lengths, rest, rcond=1e-13)[0] / lengths
+    w[free] = x[: len(free)]
+    return w, (float(x[-1]) if with_intercept else 0.0)
 
 
 def _polish(X, y, lam, w, b, c, v, with_intercept: bool, cutoff: float) -> tuple[Vector, float]:
@@ -330,6 +363,11 @@ def nearest(
     point, rows, limits = (np.asarray(x, float) for x in (point, rows, limits))
     basis = _null_space([np.asarray(e, float) for e in equalities], len(point))
     start, unit = basis @ (basis.T @ point), max(np.linalg.norm(point), 1e-300)
+    return _nearest(point, start, unit, basis, rows, limits)[0]
+
+
+def _nearest(point, start, unit, basis, rows, limits) -> tuple[Vector, Vector]:
+    """`nearest`, and the multipliers of its inequalities."""
     real = np.linalg.norm(rows, axis=1) > 0.0
     sizes = np.linalg.norm(rows[real], axis=1)
     normals, room = rows[real] / sizes[:, None], (limits - rows @ start)[real] / sizes
@@ -337,11 +375,14 @@ def nearest(
     # least |(A, r)'x + (0, 1)| over x >= 0
     dual = np.vstack([(normals @ basis).T, room / unit])
     last = np.eye(len(dual))[-1]
-    residual = dual @ nnls(dual, -last)[0] + last
+    x = nnls(dual, -last)[0]
+    residual = dual @ x + last
     theta = start - unit * (basis @ residual[:-1]) / residual[-1]
     excess = np.max(normals @ (theta - start) - room, initial=0.0)
     assert excess <= 1e-11 * unit, f"the nearest point violates a constraint by {excess:.1e}"
-    return theta
+    multipliers = np.zeros(len(rows))
+    multipliers[real] = unit * x / residual[-1] / sizes
+    return theta, multipliers
 
 
 # --- random data ---------------------------------------------------------------------------------

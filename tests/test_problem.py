@@ -289,7 +289,7 @@ def test_one_class_is_minus_one_where_it_is_not_positive():
         ({"penalty_factor": {5: 0}}, r"outside 0\.\.2"),
         ({"X": pd.DataFrame(np.ones((4, 3)), columns=list("abc")), "penalty_factor": {"z": 0}},
          "'z', which is not a column"),
-        ({"X": [[1, 2, 3], [4, np.nan, 6], [7, 8, 9], [1, 0, 1]]}, "row 1, column 1.*SimpleImputer"),
+        ({"X": [[1, 2, 3], [4, np.nan, 6], [7, 8, 9], [1, 0, 1]]}, "row 1, column 1.*imputer"),
         ({"X": pd.DataFrame({"a": [1.0, 2, 3, 4], "tp53": [1, 2, np.nan, 4]})},
          r"row 2, column 1 \('tp53'\)"),
         ({"X": [[1, 2, 3], [4, 5, np.inf], [7, 8, 9], [1, 0, 1]]}, "row 1, column 2"),

@@ -385,7 +385,7 @@ class InMemoryColumns(ColumnSource):
                 _core.StatsTask(
                     weighting.e,
                     weighting.basis.Q.T,
-                    self._lay_out(products),
+                    products,
                     centred=weighting.centred,
                     n_products=products.shape[1],
                     mean=own.mean,
@@ -406,18 +406,13 @@ class InMemoryColumns(ColumnSource):
         count = self.shape[1] if columns is None else len(columns)
         out = np.empty((count, V.shape[1]))
         threads = self._threads_for(V.shape[1], columns)
-        self._core.correlate(self._lay_out(V), columns, out, threads)
+        self._core.correlate(np.ascontiguousarray(V), columns, out, threads)
         return out
 
     def _threads_for(self, vectors: int, columns: Ints | None = None) -> int:
         return self.threads if self.entries(columns) * vectors > _SMALL_WORK else 1
 
-    # Additions that go on side by side within a chunk, and how the core wants its vectors.
-    _lanes: int
-
-    @staticmethod
-    @abstractmethod
-    def _lay_out(V: Floats) -> Floats: ...
+    _lanes: int  # additions that go on side by side within a chunk
 
 
 class DenseColumns(InMemoryColumns):
@@ -433,10 +428,6 @@ class DenseColumns(InMemoryColumns):
     def _take(self, columns: Ints) -> DenseColumns:
         return DenseColumns(np.asfortranarray(self.X[:, columns]), self.threads)
 
-    @staticmethod
-    def _lay_out(V: Floats) -> Floats:
-        return np.ascontiguousarray(V.T)
-
 
 class SparseColumns(InMemoryColumns):
     """A CSC matrix whose row numbers increase strictly in every column, used in place."""
@@ -449,10 +440,6 @@ class SparseColumns(InMemoryColumns):
 
     def _take(self, columns: Ints) -> SparseColumns:
         return SparseColumns(self.X[:, columns], self.threads)
-
-    @staticmethod
-    def _lay_out(V: Floats) -> Floats:
-        return np.ascontiguousarray(V)
 
 
 class NotFiniteError(ValueError):

@@ -27,7 +27,8 @@ def best_unpenalised(
     """Minimise 1/2 ||e * max(0, 1 - y (u + Z w0 + b))||^2 over (b, w0): exact to rounding.
 
     The function is piecewise quadratic. A Newton step is a least-squares problem on the rows
-    inside the margin; its length is exact, so the function falls until the gradient is rounding.
+    inside the margin; its length is exact. The function falls until it is rounding, and after that
+    the gradient until it is.
     """
     A = np.column_stack([np.ones(len(y)), Z]) if fit_intercept else Z
     lengths = np.linalg.norm(e[:, None] * A, axis=0)
@@ -43,8 +44,13 @@ def best_unpenalised(
         t = _core.minimise_on_line(gap, along, None, 1.0)
         fresh = x + t * step
         trial = np.maximum(e * (1.0 - y * (u + A @ fresh)), 0.0)
-        if not trial @ trial < xi @ xi:
+        lower = trial @ trial < xi @ xi
+        if not (lower or _length(B.T @ trial) < _length(B.T @ xi)):
             break
         x, gap, xi = fresh, gap - t * along, trial
     x = np.where(lengths > 0, x / np.where(lengths > 0, lengths, 1.0), 0.0)
     return (float(x[0]), x[1:]) if fit_intercept else (0.0, x)
+
+
+def _length(a: Floats) -> float:
+    return float(np.linalg.norm(a))

@@ -1,7 +1,6 @@
 // Chooses the kernels for the processor at hand, once, and lays out their right-hand sides.
 #pragma once
-#include <stdexcept>
-#include <string>
+#include <algorithm>
 #include <vector>
 
 #include "kernels.hpp"
@@ -55,57 +54,52 @@ inline double dot(const double* a, const double* b, int64_t n) {
   return base::dot(a, b, n);
 }
 
-// Dense columns want the vectors one after the other, sparse ones side by side.
-template <class T>
-Vectors right_hand_sides(const Dense<T>& X, const double* data, int64_t count) {
-  return {data, count, 1, X.n};
-}
-template <class T, class I>
-Vectors right_hand_sides(const Csc<T, I>&, const double* data, int64_t count) {
-  return {data, count, count, 1};
-}
-
-// The groups of rows on which some right-hand side is not zero, if leaving the others out pays.
-class RowSkipper {
+// The vectors of a product, given as a table of n rows with `count` numbers each, laid out as the
+// columns want them. Where leaving out rows on which all vectors are zero pays, it is prepared.
+class RightHandSides {
  public:
   template <class T>
-  RowSkipper(const Dense<T>& X, Vectors V) {
-    const int64_t all = (X.n + kGroup - 1) / kGroup;
-    if (all < 4) return;
-    std::vector<bool> active(all);
-    int64_t count = 0;
-    for (int64_t g = 0; g < all; ++g) {
-      active[g] = any_nonzero(V, g * kGroup, std::min(X.n, (g + 1) * kGroup));
-      count += active[g];
-    }
-    if (count > kWorthSkipping * all) return;
-    offsets_.push_back(0);
-    for (int64_t begin = 0; begin < all; begin += kChunk / kGroup)
-      for (int64_t parity = 0; parity < 2; ++parity) {
-        for (int64_t g = begin + parity; g < std::min(all, begin + kChunk / kGroup); g += 2)
-          if (active[g]) groups_.push_back(static_cast<int32_t>(g));
-        offsets_.push_back(static_cast<int64_t>(groups_.size()));
-      }
-    groups_.push_back(0);  // so that the address is never null, even with no active group
+  RightHandSides(const Dense<T>& X, const double* table, int64_t count) : vectors_{table, count} {
+    list_active(X.n, table);
+    if (count > 1) interleave(X.n, table);
   }
   template <class T, class I>
-  RowSkipper(const Csc<T, I>&, Vectors) {}
+  RightHandSides(const Csc<T, I>&, const double* table, int64_t count) : vectors_{table, count} {}
 
-  ActiveGroups groups() const {
-    return groups_.empty() ? ActiveGroups{nullptr, nullptr}
-                           : ActiveGroups{groups_.data(), offsets_.data()};
+  Vectors vectors() const { return vectors_; }
+  ActiveGroups rows() const {
+    if (offsets_.empty()) return {nullptr, nullptr};
+    return {groups_.data(), offsets_.data()};
   }
 
  private:
   static constexpr double kWorthSkipping = 0.7;
 
-  static bool any_nonzero(Vectors V, int64_t begin, int64_t end) {
-    for (int64_t k = 0; k < V.count; ++k)
-      for (int64_t i = begin; i < end; ++i)
-        if (V.data[i * V.row + k * V.vector] != 0) return true;
-    return false;
+  void list_active(int64_t n, const double* table) {
+    groups_.push_back(0);  // so that the address of the list is never null
+    for (int64_t begin = 0; begin < n; begin += kLanes) {
+      if (begin % kPiece == 0) offsets_.push_back(static_cast<int64_t>(groups_.size()));
+      const double* first = table + begin * vectors_.count;
+      const double* last = table + std::min(n, begin + kLanes) * vectors_.count;
+      if (std::any_of(first, last, [](double v) { return v != 0; }))
+        groups_.push_back(static_cast<int32_t>(begin / kLanes));
+    }
+    offsets_.push_back(static_cast<int64_t>(groups_.size()));
+    if (static_cast<double>(groups_.size() - 1) * kLanes > kWorthSkipping * static_cast<double>(n))
+      offsets_.clear();
   }
 
+  void interleave(int64_t n, const double* table) {
+    const int64_t count = vectors_.count;
+    table_.resize((n + kLanes - 1) / kLanes * kLanes * count);
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t k = 0; k < count; ++k)
+        table_[(i / kLanes * count + k) * kLanes + i % kLanes] = table[i * count + k];
+    vectors_.data = table_.data();
+  }
+
+  Vectors vectors_;
+  std::vector<double> table_;
   std::vector<int32_t> groups_;
   std::vector<int64_t> offsets_;
 };

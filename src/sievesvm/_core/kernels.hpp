@@ -10,24 +10,22 @@
 
 namespace sieve {
 
-constexpr int64_t kGroup = 8;      // rows handled by one vector operation (dense)
-constexpr int64_t kChunk = 2048;   // stored positions summed in lanes before they join the total
-constexpr int64_t kLanes = 16;     // dense; sparse columns use kSparseLanes
+constexpr int64_t kLanes = 8;        // dense: a group of rows, one to each lane
 constexpr int64_t kSparseLanes = 4;
+constexpr int64_t kChunk = 2048;     // stored positions summed in lanes before they join the total
+constexpr int64_t kPiece = 512;      // rows; a part of a chunk
 
-// Right-hand sides. Entry (i, k) is data[i * row + k * vector]: vectors stand side by side for
-// sparse columns (vector = 1) and one after the other for dense ones (row = 1).
+// Right-hand sides. Sparse columns want those of a row together: (i, k) is at i * count + k.
+// Dense columns want eight rows together: (i, k) is at (i / 8 * count + k) * 8 + i % 8.
 struct Vectors {
   const double* data;
   int64_t count;
-  int64_t row, vector;
 };
 
-// Groups of kGroup rows in which some right-hand side is not zero. Per chunk: first the groups
-// with an even number, then those with an odd one (they belong to different lanes).
+// Groups of kLanes rows in which some right-hand side is not zero.
 struct ActiveGroups {
   const int32_t* groups;   // nullptr: all rows
-  const int64_t* offsets;  // per chunk c: even groups [2c, 2c+1), odd groups [2c+1, 2c+2)
+  const int64_t* offsets;  // piece p of the rows has the groups [offsets[p], offsets[p + 1])
 };
 
 // Columns first..last of a list (or of the matrix, where list is nullptr).

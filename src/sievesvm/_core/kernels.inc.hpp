@@ -12,152 +12,143 @@ namespace sieve {
 namespace SIEVE_ISA {
 namespace {
 
+template <int N>
+struct Number {
+  static constexpr int value = N;
+};
+
+// Calls add(Number<K>, k) for parts of K vectors from k on that make up all `count`.
+template <class Add>
+inline void for_each_part(int64_t count, Add add) {
+  int64_t k = 0;
+  for (; k + 8 <= count; k += 8) add(Number<8>{}, k);
+  if (count - k >= 4) add(Number<4>{}, k), k += 4;
+  if (count - k >= 2) add(Number<2>{}, k), k += 2;
+  if (count - k >= 1) add(Number<1>{}, k);
+}
+
 #include "load.inc.hpp"
 
 // ---- dense ------------------------------------------------------------------------------------
 
-// Sums under way of one column and one vector: rows in groups of even and of odd number.
-struct Lanes {
-  Pack even, odd;
-  double total() const { return sum(even, odd); }
-};
-
-// Some columns and vectors, each to be multiplied with each.
-template <class T>
-struct Block {
-  const T* const* x;
-  const double* v;
-  int64_t n;           // rows; also the distance from one vector to the next
-  double* out;         // the product of column c and vector k belongs to out[c * per_column + k]
-  int64_t per_column;
-};
-
-// Columns and vectors whose sums the registers hold together.
+// Columns and vectors multiplied together, each with each: as many as have their sums in registers.
 #if defined(__AVX512F__)
-constexpr int kColumns = 4, kVectors = 2;
+constexpr int kColumns = 4, kTogether = 4;
 #else
-constexpr int kColumns = 2, kVectors = 1;
+constexpr int kColumns = 2, kTogether = 2;
 #endif
-constexpr int kManyVectors = 8;
 
-template <int C, int K, bool kOdd, class T, class Load>
-inline void add_group(const T* const* x, const double* v, int64_t n, int64_t i, Load get,
-                      Lanes (&lanes)[C][K]) {
-  Pack vs[K];
-  for (int k = 0; k < K; ++k) vs[k] = get(v + k * n + i);
+template <int C, int K, class T, class Load>
+inline void add_group(const T* const* x, Vectors V, int64_t i, Load get, Pack (&lanes)[C][K]) {
+  Pack v[K];
+  for (int k = 0; k < K; ++k) v[k] = get(V.data + i * V.count + k * kLanes);
   for (int c = 0; c < C; ++c) {
     const Pack xs = get(x[c] + i);
-    for (int k = 0; k < K; ++k) (kOdd ? lanes[c][k].odd : lanes[c][k].even).add_product(xs, vs[k]);
+    for (int k = 0; k < K; ++k) lanes[c][k].add_product(xs, v[k]);
   }
 }
 
-constexpr auto whole = [](const auto* x) { return load(x); };
-
-template <int C, int K, class T>
-inline void add_rows(const T* const* x, const double* v, int64_t n, int64_t begin, int64_t end,
-                     Lanes (&lanes)[C][K]) {
-  int64_t i = begin;
-  for (; i + 2 * kGroup <= end; i += 2 * kGroup) {
-    add_group<C, K, false>(x, v, n, i, whole, lanes);
-    add_group<C, K, true>(x, v, n, i + kGroup, whole, lanes);
-  }
-  const auto rest = [&](const auto* from) { return load_some(from, end - i); };
-  if (i + kGroup <= end) {
-    add_group<C, K, false>(x, v, n, i, whole, lanes);
-    i += kGroup;
-    if (i < end) add_group<C, K, true>(x, v, n, i, rest, lanes);
-  } else if (i < end) {
-    add_group<C, K, false>(x, v, n, i, rest, lanes);
-  }
-}
-
-template <int C, int K, bool kOdd, class T>
-inline void add_listed(const T* const* x, const double* v, int64_t n, const int32_t* first,
-                       const int32_t* last, Lanes (&lanes)[C][K]) {
-  for (; first != last; ++first) {
-    const int64_t i = static_cast<int64_t>(*first) * kGroup, left = n - i;
-    if (left >= kGroup)
-      add_group<C, K, kOdd>(x, v, n, i, whole, lanes);
-    else
-      add_group<C, K, kOdd>(x, v, n, i, [&](const auto* at) { return load_some(at, left); }, lanes);
-  }
-}
-
-// Rows after which the next vectors have their turn: X and V are then still in the nearest cache.
-constexpr int64_t kRows = 512;
-
-// Adds the products over the rows of one chunk; of the listed groups only, if there is a list
-// (the others have v = 0).
-template <int C, int K, class T>
-inline void add_chunk(const Block<T>& B, int64_t chunk, ActiveGroups rows) {
-  constexpr int kTurn = K < kVectors ? K : kVectors;
-  Lanes lanes[K / kTurn][C][kTurn];
-  for (auto& turn : lanes)
-    for (auto& column : turn)
-      for (auto& lane : column) lane = {zero(), zero()};
-  if (rows.groups) {
-    const int64_t* at = rows.offsets + 2 * chunk;
-    for (int t = 0; t < K / kTurn; ++t) {
-      const double* v = B.v + t * kTurn * B.n;
-      add_listed<C, kTurn, false>(B.x, v, B.n, rows.groups + at[0], rows.groups + at[1], lanes[t]);
-      add_listed<C, kTurn, true>(B.x, v, B.n, rows.groups + at[1], rows.groups + at[2], lanes[t]);
-    }
-  } else {
-    const int64_t begin = chunk * kChunk, end = begin + kChunk < B.n ? begin + kChunk : B.n;
-    const int64_t step = K == kTurn ? kChunk : kRows;
-    for (int64_t i = begin; i < end; i += step)
-      for (int t = 0; t < K / kTurn; ++t)
-        add_rows(B.x, B.v + t * kTurn * B.n, B.n, i, i + step < end ? i + step : end, lanes[t]);
-  }
-  for (int c = 0; c < C; ++c)
-    for (int k = 0; k < K; ++k)
-      B.out[c * B.per_column + k] += lanes[k / kTurn][c][k % kTurn].total();
-}
-
-template <int C, int K, class T>
-inline void add_vectors(Block<T>& part, int64_t& left, int64_t chunk, ActiveGroups rows) {
-  for (; left >= K; left -= K) {
-    add_chunk<C, K>(part, chunk, rows);
-    part.v += K * part.n;
-    part.out += K;
-  }
-}
+// Asks for kLine rows of the columns that come after these C; of every `step`th, from `first` on.
+constexpr int64_t kLine = 64;  // so many values are as many cache lines as a value has bytes
 
 template <int C, class T>
-inline void add_chunks(const Block<T>& B, int64_t first, int64_t last, int64_t vectors,
-                       ActiveGroups rows) {
-  for (int64_t chunk = first; chunk < last; ++chunk) {
-    Block<T> part = B;
-    int64_t left = vectors;
-    add_vectors<C, kManyVectors>(part, left, chunk, rows);
-    add_vectors<C, 2>(part, left, chunk, rows);
-    add_vectors<C, 1>(part, left, chunk, rows);
+inline void fetch_ahead(const T* const* x, int64_t i, int first, int step) {
+  for (int c = C + first; c < 2 * C; c += step)
+    for (size_t line = 0; line < sizeof(T); ++line)
+      __builtin_prefetch(reinterpret_cast<const char*>(x[c] + i) + line * kLine);
+}
+
+// Adds the rows [begin, end) to the lanes. Of several turns over the same rows, each fetches its
+// part of what comes after: the processor itself foresees only a single turn.
+template <int C, int K, class T>
+inline void add_rows(const T* const* x, Vectors V, int64_t begin, int64_t end, int turn, int turns,
+                     Pack (&kept)[C][K]) {
+  const auto all = [](const auto* from) { return load(from); };
+  Pack lanes[C][K];
+  std::memcpy(lanes, kept, sizeof lanes);
+  int64_t i = begin;
+  if (turns > 1)
+    for (; i + kLine <= end; i += kLine) {
+      fetch_ahead<C>(x, i, turn, turns);
+      for (int64_t g = i; g < i + kLine; g += kLanes) add_group(x, V, g, all, lanes);
+    }
+  for (; i + kLanes <= end; i += kLanes) add_group(x, V, i, all, lanes);
+  if (i < end) add_group(x, V, i, [&](const auto* from) { return load_some(from, end - i); }, lanes);
+  std::memcpy(kept, lanes, sizeof lanes);
+}
+
+// The same for the listed groups only; on the others v = 0.
+template <int C, int K, class T>
+inline void add_listed(const T* const* x, Vectors V, ActiveGroups rows, int64_t begin, int64_t end,
+                       Pack (&lanes)[C][K]) {
+  const int32_t* last = rows.groups + rows.offsets[(end + kPiece - 1) / kPiece];
+  for (const int32_t* g = rows.groups + rows.offsets[begin / kPiece]; g != last; ++g) {
+    const int64_t i = *g * kLanes, left = end - i;
+    if (left >= kLanes)
+      add_group(x, V, i, [](const auto* from) { return load(from); }, lanes);
+    else
+      add_group(x, V, i, [&](const auto* from) { return load_some(from, left); }, lanes);
   }
 }
 
-// A few columns go through one stretch of V after another, so that V is read from cache. The
-// longer the stretch, the less the processor's prefetching is interrupted.
+// Adds the rows [begin, end), a chunk, to the products of C columns with K vectors. Vectors that
+// do not fit in registers take turns, piece by piece, while X and V are in the nearest cache.
+template <int C, int K, class T>
+inline void add_chunk(const T* const* x, Vectors V, ActiveGroups rows, int64_t begin, int64_t end,
+                      double* out, int64_t per_column) {
+  constexpr int kWidth = K < kTogether ? K : kTogether, kTurns = K / kWidth;
+  constexpr int64_t kStep = kTurns == 1 ? kChunk : kPiece;
+  Pack lanes[kTurns][C][kWidth];
+  for (int k = 0; k < K; ++k)
+    for (int c = 0; c < C; ++c) lanes[k / kWidth][c][k % kWidth] = zero();
+  for (int64_t i = begin; i < end; i += kStep)
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const int64_t stop = i + kStep < end ? i + kStep : end;
+      const Vectors part{V.data + turn * kWidth * kLanes, V.count};
+      if (rows.groups) add_listed(x, part, rows, i, stop, lanes[turn]);
+      else add_rows(x, part, i, stop, turn, kTurns, lanes[turn]);
+    }
+  for (int c = 0; c < C; ++c)
+    for (int k = 0; k < K; ++k)
+      out[c * per_column + k] += sum(lanes[k / kWidth][c][k % kWidth]);
+}
+
+template <int C, int K, class T>
+inline void add_chunks(const T* const* x, Vectors V, ActiveGroups rows, int64_t begin, int64_t end,
+                       double* out, int64_t per_column) {
+  for (int64_t i = begin; i < end; i += kChunk)
+    add_chunk<C, K>(x, V, rows, i, i + kChunk < end ? i + kChunk : end, out, per_column);
+}
+
+// A few columns go through one stretch of V after another, so that V is read from cache. With one
+// vector the stretch may be long, which interrupts the processor's own prefetching less.
 constexpr int64_t kTile = 32;
-constexpr int64_t kStretch = 8;  // chunks, for one vector
+constexpr int64_t kLongStretch = 8 * kChunk;
 
 template <class T>
 void dots_of(const Dense<T>& X, ColumnRange columns, Vectors V, ActiveGroups rows, double* out) {
-  const int64_t chunks = (X.n + kChunk - 1) / kChunk;
-  const int64_t stretch = V.count < kStretch ? kStretch / (V.count > 0 ? V.count : 1) : 1;
-  const T* x[kTile];
+  const int64_t stretch = V.count == 1 ? kLongStretch : kChunk;
+  const T* x[kTile + kColumns];  // after the columns of the tile: where its next stretch begins
   for (int64_t first = columns.first; first < columns.last; first += kTile) {
     const int64_t count = first + kTile < columns.last ? kTile : columns.last - first;
-    for (int64_t p = 0; p < count; ++p) x[p] = X.column(columns[first + p]);
-    for (int64_t p = first * V.count; p < (first + count) * V.count; ++p) out[p] = 0.0;
-    for (int64_t begin = 0; begin < chunks; begin += stretch) {
-      const int64_t end = begin + stretch < chunks ? begin + stretch : chunks;
-      int64_t p = 0;
-      const auto block = [&] {
-        return Block<T>{x + p, V.data, X.n, out + (first + p) * V.count, V.count};
-      };
-      for (; p + kColumns <= count; p += kColumns)
-        add_chunks<kColumns>(block(), begin, end, V.count, rows);
-      for (; p < count; ++p) add_chunks<1>(block(), begin, end, V.count, rows);
+    for (int64_t c = 0; c < count; ++c) x[c] = X.column(columns[first + c]);
+    for (int64_t c = 0; c < kColumns; ++c) x[count + c] = x[c < count ? c : 0] + stretch;
+    double* products = out + first * V.count;
+    for (int64_t p = 0; p < count * V.count; ++p) products[p] = 0.0;
+    for (int64_t begin = 0; begin < X.n; begin += stretch) {
+      const int64_t end = begin + stretch < X.n ? begin + stretch : X.n;
+      for_each_part(V.count, [&](auto together, int64_t k) {
+        constexpr int K = decltype(together)::value;
+        const Vectors part{V.data + k * kLanes, V.count};
+        int64_t c = 0;
+        const auto add = [&](auto columns_together) {
+          constexpr int C = decltype(columns_together)::value;
+          for (; c + C <= count; c += C)
+            add_chunks<C, K>(x + c, part, rows, begin, end, products + c * V.count + k, V.count);
+        };
+        add(Number<kColumns>{});
+        add(Number<1>{});
+      });
     }
   }
 }
@@ -168,23 +159,23 @@ Moments moments_of(const Dense<T>& X, int64_t j, const double* e) {
   Moments result{0.0, 0.0, 0};
   for (int64_t begin = 0; begin < X.n; begin += kChunk) {
     const int64_t end = begin + kChunk < X.n ? begin + kChunk : X.n;
-    Pack one[2] = {zero(), zero()}, two[2] = {zero(), zero()};
+    Pack one = zero(), two = zero();
     PartMask stored = {};
-    for (int64_t i = begin, odd = 0; i < end; i += kGroup, odd ^= 1) {
-      const int64_t count = end - i;
-      Pack f = count >= kGroup ? load(x + i) : load_some(x + i, count);
+    for (int64_t i = begin; i < end; i += kLanes) {
+      const int64_t left = end - i;
+      Pack f = left >= kLanes ? load(x + i) : load_some(x + i, left);
       Pack weight = zero();
-      if (e) weight = count >= kGroup ? load(e + i) : load_some(e + i, count);
+      if (e) weight = left >= kLanes ? load(e + i) : load_some(e + i, left);
       for (int p = 0; p < kParts; ++p) {
         Part& a = f.part[p];
         stored -= a != 0;
         if (e) a *= weight.part[p];
-        one[odd].part[p] += a < 0 ? -a : a;
-        two[odd].part[p] += a * a;
+        one.part[p] += a < 0 ? -a : a;
+        two.part[p] += a * a;
       }
     }
-    result.norm1 += sum(one[0], one[1]);
-    result.squares += sum(two[0], two[1]);
+    result.norm1 += sum(one);
+    result.squares += sum(two);
     for (int l = 0; l < kWidth; ++l) result.nonzeros += stored[l];
   }
   return result;
@@ -193,53 +184,43 @@ Moments moments_of(const Dense<T>& X, int64_t j, const double* e) {
 // ---- sparse -----------------------------------------------------------------------------------
 
 template <int K, class T, class I>
-inline void add_entry(const T* x, const I* row, const double* v, int64_t next, double* lane) {
-  const double* vi = v + static_cast<int64_t>(*row) * next;
+inline void add_entry(const T* x, const I* row, Vectors V, double* lane) {
+  const double* v = V.data + static_cast<int64_t>(*row) * V.count;
   const double f = static_cast<double>(*x);
-  for (int k = 0; k < K; ++k) lane[k] += f * vi[k];
+  for (int k = 0; k < K; ++k) lane[k] += f * v[k];
 }
 
 template <int K, class T, class I>
-inline void add_entries(const T* x, const I* row, int64_t count, const double* v, int64_t next,
-                        double* total) {
+inline void add_entries(const T* x, const I* row, int64_t count, Vectors V, double* total) {
   double a[K] = {}, b[K] = {}, c[K] = {}, d[K] = {};
   int64_t p = 0;
   for (; p + kSparseLanes <= count; p += kSparseLanes) {
-    add_entry<K>(x + p, row + p, v, next, a);
-    add_entry<K>(x + p + 1, row + p + 1, v, next, b);
-    add_entry<K>(x + p + 2, row + p + 2, v, next, c);
-    add_entry<K>(x + p + 3, row + p + 3, v, next, d);
+    add_entry<K>(x + p, row + p, V, a);
+    add_entry<K>(x + p + 1, row + p + 1, V, b);
+    add_entry<K>(x + p + 2, row + p + 2, V, c);
+    add_entry<K>(x + p + 3, row + p + 3, V, d);
   }
-  if (p < count) add_entry<K>(x + p, row + p, v, next, a);
-  if (p + 1 < count) add_entry<K>(x + p + 1, row + p + 1, v, next, b);
-  if (p + 2 < count) add_entry<K>(x + p + 2, row + p + 2, v, next, c);
+  if (p < count) add_entry<K>(x + p, row + p, V, a);
+  if (p + 1 < count) add_entry<K>(x + p + 1, row + p + 1, V, b);
+  if (p + 2 < count) add_entry<K>(x + p + 2, row + p + 2, V, c);
   for (int k = 0; k < K; ++k) total[k] += (a[k] + c[k]) + (b[k] + d[k]);
 }
 
-template <int K, class T, class I>
-inline void column_dots(const T* x, const I* row, int64_t count, Vectors V, int64_t& k,
-                        double* total) {
-  for (; k + K <= V.count; k += K)
-    for (int64_t p = 0; p < count; p += kChunk)
-      add_entries<K>(x + p, row + p, count - p < kChunk ? count - p : kChunk, V.data + k, V.row,
-                     total + k);
-}
-
-// Rows with v = 0 cost no more than the look at them, so `rows` is not used.
+// Rows with v = 0 cost no more than the look at them, so the active groups are not used.
 template <class T, class I>
 void dots_of(const Csc<T, I>& X, ColumnRange columns, Vectors V, ActiveGroups, double* out) {
-  for (int64_t p = columns.first; p < columns.last; ++p) {
-    const int64_t j = columns[p], at = X.indptr[j], count = X.indptr[j + 1] - at;
-    double* total = out + p * V.count;
-    for (int64_t k = 0; k < V.count; ++k) total[k] = 0.0;
-    if (V.count == 1 && count <= kChunk) {  // the commonest case, without the loops around it
-      add_entries<1>(X.data + at, X.indices + at, count, V.data, 1, total);
-      continue;
+  for (int64_t position = columns.first; position < columns.last; ++position) {
+    const int64_t j = columns[position], at = X.indptr[j], entries = X.indptr[j + 1] - at;
+    double* products = out + position * V.count;
+    for (int64_t k = 0; k < V.count; ++k) products[k] = 0.0;
+    for (int64_t p = 0; p < entries; p += kChunk) {
+      const T* x = X.data + at + p;
+      const I* row = X.indices + at + p;
+      const int64_t count = entries - p < kChunk ? entries - p : kChunk;
+      for_each_part(V.count, [&](auto together, int64_t k) {
+        add_entries<decltype(together)::value>(x, row, count, {V.data + k, V.count}, products + k);
+      });
     }
-    int64_t k = 0;
-    column_dots<8>(X.data + at, X.indices + at, count, V, k, total);
-    column_dots<2>(X.data + at, X.indices + at, count, V, k, total);
-    column_dots<1>(X.data + at, X.indices + at, count, V, k, total);
   }
 }
 
@@ -276,8 +257,7 @@ Moments moments(const View& X, int64_t j, const double* e) {
 
 double dot(const double* a, const double* b, int64_t n) {
   double total = 0.0;
-  const Block<double> block{&a, b, n, &total, 1};
-  add_chunks<1>(block, 0, (n + kChunk - 1) / kChunk, 1, ActiveGroups{nullptr, nullptr});
+  add_chunks<1, 1>(&a, {b, 1}, {nullptr, nullptr}, 0, n, &total, 1);
   return total;
 }
 

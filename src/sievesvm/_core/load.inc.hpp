@@ -9,7 +9,7 @@ constexpr int kWidth = 4;
 #else
 constexpr int kWidth = 2;
 #endif
-constexpr int kParts = kGroup / kWidth;
+constexpr int kParts = kLanes / kWidth;
 
 typedef double Part __attribute__((vector_size(kWidth * sizeof(double))));
 typedef int64_t PartMask __attribute__((vector_size(kWidth * sizeof(int64_t))));
@@ -80,18 +80,15 @@ inline Pack load(const T* x) {
 // The last rows of a column, filled up with zeros, which add nothing.
 template <class T>
 inline Pack load_some(const T* x, int64_t count) {
-  T padded[kGroup] = {};
+  T padded[kLanes] = {};
   std::memcpy(padded, x, count * sizeof(T));
   return load(padded);
 }
 
-inline double sum(const Pack& even, const Pack& odd) {
-  double a[kGroup];
-  for (int p = 0; p < kParts; ++p) {
-    const Part both = even.part[p] + odd.part[p];
-    std::memcpy(a + p * kWidth, &both, sizeof both);
-  }
-  for (int half = kGroup / 2; half > 0; half /= 2)
+inline double sum(const Pack& lanes) {
+  double a[kLanes];
+  std::memcpy(a, &lanes, sizeof a);
+  for (int half = kLanes / 2; half > 0; half /= 2)
     for (int l = 0; l < half; ++l) a[l] += a[l + half];
   return a[0];
 }

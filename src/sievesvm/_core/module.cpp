@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <optional>
 #include <variant>
 
@@ -77,7 +78,7 @@ class Columns {
   static Columns dense(Raw X) {
     require(X.ndim() == 2, "a dense matrix has two dimensions");
     const int64_t n = X.shape(0), m = X.shape(1);
-    require(n <= 1 || X.stride(0) == 1, "columns must be contiguous");
+    require(n <= 1 || m == 0 || X.stride(0) == 1, "columns must be contiguous");
     AnyView view = with_value_type(X.dtype(), [&](auto zero) -> AnyView {
       using T = decltype(zero);
       return Dense<T>{static_cast<const T*>(X.data()), n, m, X.stride(1)};
@@ -133,10 +134,9 @@ class Columns {
     double* target = out.data();
     nb::gil_scoped_release release;
     visit([&](const auto& X) {
-      const Vectors vectors = right_hand_sides(X, data, r);
-      const RowSkipper rows(X, vectors);
+      const RightHandSides v(X, data, r);
       for_each_block(count, block_size(count, threads), threads, [&](int64_t first, int64_t last) {
-        dots(X, ColumnRange{all.list, first, last}, vectors, rows.groups(), target);
+        dots(X, ColumnRange{all.list, first, last}, v.vectors(), v.rows(), target);
       });
     });
   }
@@ -305,9 +305,10 @@ std::vector<std::string> instruction_sets() {
 }
 
 void use_instruction_set(const std::string& name) {
-  const Isa isa = name == "avx512" ? Isa::avx512 : name == "avx2" ? Isa::avx2 : Isa::base;
-  require(supported(isa), "this processor does not have that instruction set");
-  isa_in_use() = isa;
+  const std::vector<std::string> names = instruction_sets();
+  require(std::find(names.begin(), names.end(), name) != names.end(),
+          "this processor does not have that instruction set");
+  isa_in_use() = name == "avx512" ? Isa::avx512 : name == "avx2" ? Isa::avx2 : Isa::base;
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ struct Weighting {
   const double* Q;
   int64_t rank;
   bool centred;            // e is in the span of Q
-  const double* products;  // n x (1 + rank + extra): c / sum c, then e * Q, then the extra vectors
+  const double* products;  // n x n_products: c / sum c, then e * Q, then the extra vectors
   int64_t n_products;
 
   double *mean, *norm1, *norm2, *gamma, *deviation;  // m each; those always equal may be one array
@@ -127,13 +127,12 @@ Distances distances(const View& X, int64_t j, const Weighting& W, double squares
 
 // The statistics of column j under one weighting; false if an entry is not finite.
 template <class View>
-bool column_stats(const View& X, int64_t j, const Weighting& W, std::vector<double>& products,
-                  std::vector<double>& residual) {
+bool column_stats(const View& X, int64_t j, const Weighting& W, const RightHandSides& vectors,
+                  std::vector<double>& products, std::vector<double>& residual) {
   const Moments moment = moments(X, j, W.e);
   if (!std::isfinite(moment.norm1)) return false;
   products.resize(W.n_products);
-  dots(X, ColumnRange{&j, 0, 1}, right_hand_sides(X, W.products, W.n_products),
-       ActiveGroups{nullptr, nullptr}, products.data());
+  dots(X, ColumnRange{&j, 0, 1}, vectors.vectors(), vectors.rows(), products.data());
   Distances found{0.0, 0.0, 0.0};
   if (moment.norm1 > 0)
     found = distances(X, j, W, moment.squares, products.data() + 1, residual);
@@ -153,12 +152,14 @@ bool column_stats(const View& X, int64_t j, const Weighting& W, std::vector<doub
 template <class View>
 Place all_stats(const View& X, const std::vector<Weighting>& weightings, int threads) {
   const int64_t block = std::max<int64_t>(1, std::min<int64_t>(256, X.m / (4 * threads)));
+  std::vector<RightHandSides> vectors;
+  for (const Weighting& W : weightings) vectors.emplace_back(X, W.products, W.n_products);
   std::atomic<int64_t> first_bad{X.m};
   for_each_block(X.m, block, threads, [&](int64_t first, int64_t last) {
     std::vector<double> products, residual;
     for (int64_t j = first; j < last; ++j)
-      for (const Weighting& W : weightings)
-        if (!column_stats(X, j, W, products, residual)) {
+      for (size_t w = 0; w < weightings.size(); ++w)
+        if (!column_stats(X, j, weightings[w], vectors[w], products, residual)) {
           int64_t seen = first_bad;
           while (j < seen && !first_bad.compare_exchange_weak(seen, j)) {}
         }

@@ -1,0 +1,73 @@
+# Needs Python >= 3.11 with venv and pip, make and a C++17 compiler; all else goes into .venv.
+#   PYTHON=python3.12             the interpreter
+#   CXX=g++-13                    the compiler
+#   PYTEST_ARGS='-m "not slow"'   which tests, for test and sanitize
+# A file .venv/NAME is a stamp: what NAME stands for is installed there and up to date.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+export CXX
+
+VENV := .venv
+SANITIZED := .venv-sanitize
+BUILD_TOOLS := "scikit-build-core>=0.11" "nanobind>=2.4" cmake ninja
+SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
+           $(shell find src -type f ! -path '*/__pycache__/*' ! -name '*.so')
+RUNTIMES = $(foreach name,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(name).so))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint sanitize mutants bench-kernels margins figures clean
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/package ## install, and run the main job on the embedded example
+	$(VENV)/bin/python -m sievesvm.demo
+
+test: $(VENV)/test ## install with the test extra, and run the tests
+	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/dev ## style, format and types
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+# The interpreter is not a sanitized program, so the runtimes are loaded before it, and with them
+# libstdc++, whose throw they intercept. Leaks are not looked for: Python leaves some by design.
+sanitize: $(SANITIZED)/test ## run the tests with the address and undefined-behaviour sanitizers
+	ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1 \
+	UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc LD_PRELOAD="$(RUNTIMES)" \
+	$(SANITIZED)/bin/python -m pytest --capture=sys $(PYTEST_ARGS)
+
+mutants: $(VENV)/test ## break the library on purpose: do the fast tests notice?
+	$(VENV)/bin/python tools/mutants.py
+
+bench-kernels: $(VENV)/package ## measure the products with columns
+	$(VENV)/bin/python benchmarks/kernels.py
+
+margins: $(VENV)/package ## tabulate what the margins against rounding cost
+	$(VENV)/bin/python benchmarks/margins.py
+
+figures: $(VENV)/plot ## draw the two figures of the paper
+	$(VENV)/bin/python examples/paper_figures.py
+
+clean: ## remove what make and the tools made
+	rm -rf build dist $(VENV) $(SANITIZED) .hypothesis .mypy_cache .pytest_cache .ruff_cache
+
+%/tools: pyproject.toml
+	$(PYTHON) -m venv $*
+	$*/bin/pip install $(BUILD_TOOLS)
+	touch $@
+
+$(SANITIZED)/package: BUILD_SETTINGS := $(addprefix --config-settings=, \
+    build-dir=build/sanitize cmake.build-type=RelWithDebInfo cmake.define.SIEVESVM_SANITIZE=ON)
+%/package: %/tools $(SOURCES)
+	$*/bin/pip install --no-build-isolation $(BUILD_SETTINGS) .
+	touch $@
+
+# An extra of the package installed just before; the package itself is not touched.
+%/test %/plot %/dev: %/package
+	$*/bin/pip install "sievesvm[$(@F)]"
+	touch $@

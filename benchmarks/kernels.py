@@ -1,0 +1,173 @@
+"""Speed of `correlate` against what the machine can read and against SciPy.
+
+    python benchmarks/kernels.py [--check] [--repeat N] [--megabytes N]
+
+Every figure is a median of ratios of two timings taken one after the other, so that whatever else
+the machine does slows both. With --check the exit code says whether all requirements are met.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ[name] = "1"  # the bandwidth is that of one thread
+
+import sys
+from collections.abc import Callable, Iterator
+from statistics import median
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from sievesvm import _core
+from sievesvm.columns import ColumnSource, as_columns
+
+Task = Callable[[], object]
+
+
+class Result(NamedTuple):
+    name: str
+    value: float
+    relation: str  # ">=" or "<="
+    required: float
+    note: str
+
+    @property
+    def met(self) -> bool:
+        return (
+            self.value >= self.required if self.relation == ">=" else self.value <= self.required
+        )
+
+
+def seconds(task: Task) -> float:
+    start = perf_counter()
+    task()
+    return perf_counter() - start
+
+
+def times(first: Task, second: Task, repeat: int) -> list[tuple[float, float]]:
+    """Times of both, in turn, after one run of each that does not count."""
+    first()
+    second()
+    return [(seconds(first), seconds(second)) for _ in range(repeat)]
+
+
+def ratio(first: Task, second: Task, repeat: int) -> float:
+    """Time of the first in units of the second."""
+    return median(a / b for a, b in times(first, second, repeat))
+
+
+def fastest_read(x: np.ndarray) -> tuple[str, Task]:
+    """The quickest way found to read every byte of a float64 vector once."""
+    square = x[: len(x) // 8192 * 8192].reshape(-1, 8192)
+    v = np.ones(8192)
+    ways: dict[str, Task] = {
+        "BLAS dot": lambda: x @ x,
+        "BLAS matrix times vector": lambda: square @ v,
+        "np.sum": lambda: x.sum(),
+        "np.sum of int64": lambda: x.view(np.int64).sum(),
+        "np.max": lambda: x.max(),
+        "np.bitwise_or of bytes": lambda: np.bitwise_or.reduce(x.view(np.uint8)),
+    }
+    name = min(ways, key=lambda way: min(seconds(ways[way]) for _ in range(5)))
+    return name, ways[name]
+
+
+# ---- matrices -----------------------------------------------------------------------------------
+
+
+def dense(n: int, dtype: str, megabytes: int) -> np.ndarray:
+    m = megabytes * 10**6 // (n * np.dtype(dtype).itemsize)
+    X = np.empty((m, n), dtype)
+    X[:] = np.random.default_rng(0).normal(size=n)
+    return X.T
+
+
+def csc(n: int, counts: np.ndarray) -> sp.csc_array:
+    """Columns with the given numbers of entries, at random rows."""
+    rng = np.random.default_rng(0)
+    rows = [np.sort(rng.choice(n, count, replace=False)) for count in counts]
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    indices = np.concatenate(rows).astype(np.int32)
+    return sp.csc_array((rng.random(len(indices)), indices, indptr.astype(np.int32)), (n, len(counts)))
+
+
+def text(n: int = 20_000, m: int = 200_000) -> sp.csc_array:
+    """Word counts: the k-th commonest word is in about n / k^0.8 documents, the rarest in three."""
+    counts = np.clip(0.5 * n / np.arange(1, m + 1) ** 0.8, 3, n).astype(int)
+    return csc(n, np.random.default_rng(1).permutation(counts))
+
+
+def uniform(n: int = 20_000, m: int = 20_000) -> sp.csc_array:
+    return csc(n, np.full(m, n // 50))
+
+
+# ---- measurements -------------------------------------------------------------------------------
+
+
+def against_bandwidth(repeat: int, megabytes: int) -> Iterator[Result]:
+    x = np.ones(megabytes * 10**6 // 8)
+    way, read = fastest_read(x)
+    bandwidth = x.nbytes / min(seconds(read) for _ in range(repeat)) / 1e9
+    print(f"fastest read, one thread: {way}, {bandwidth:.1f} GB/s")
+    for dtype in ("float64", "float32"):
+        for n in (200, 10_000, 200_000):
+            X = dense(n, dtype, megabytes)
+            source, v = as_columns(X, threads=1), np.random.default_rng(2).normal(size=n)
+            pairs = times(read, lambda: source.correlate(v), repeat)
+            value = median(a / b for a, b in pairs) * X.nbytes / x.nbytes
+            speed = X.nbytes / min(b for _, b in pairs) / 1e9
+            yield Result(
+                f"{dtype}, n={n}: part of read bandwidth", value, ">=", 0.8, f"{speed:.1f} GB/s"
+            )
+            yield from of_threads_and_vectors(f"{dtype}, n={n}", X, repeat)
+
+
+def against_scipy(repeat: int) -> Iterator[Result]:
+    for name, X in (("text", text()), ("uniform", uniform())):
+        v = np.random.default_rng(2).normal(size=X.shape[0])
+        transposed, source = X.T, as_columns(X, threads=1)
+        value = ratio(lambda: source.correlate(v), lambda: transposed @ v, repeat)
+        yield Result(f"CSC {name}: time / SciPy's", value, "<=", 1.0, f"{X.nnz} entries")
+        yield from of_threads_and_vectors(f"CSC {name}", X, repeat)
+
+
+def of_threads_and_vectors(name: str, X: object, repeat: int) -> Iterator[Result]:
+    one, two = as_columns(X, threads=1), as_columns(X, threads=2)
+    V = np.random.default_rng(3).normal(size=(one.shape[0], 8))
+    v = np.ascontiguousarray(V[:, 0])
+
+    def product(source: ColumnSource, vectors: np.ndarray) -> Task:
+        return lambda: source.correlate(vectors)
+
+    gain = ratio(product(one, v), product(two, v), repeat)
+    yield Result(f"{name}: gain of a second thread", gain, ">=", 1.6, "")
+    more = ratio(product(one, V), product(one, v), repeat)
+    yield Result(f"{name}: time of 8 vectors / of one", more, "<=", 2.5, "")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="fail if a requirement is not met")
+    parser.add_argument("--repeat", type=int, default=15, help="timings for each figure")
+    parser.add_argument("--megabytes", type=int, default=800, help="size of the dense matrices")
+    options = parser.parse_args()
+    print(f"instruction set: {_core.instruction_sets()[-1]}, processors: {os.cpu_count()}")
+    results = []
+    for result in (
+        *against_bandwidth(options.repeat, options.megabytes),
+        *against_scipy(options.repeat),
+    ):
+        results.append(result)
+        required = f"{result.relation} {result.required}"
+        verdict = "met" if result.met else "MISSED"
+        print(f"{result.name:45} {result.value:6.2f}  {required:8} {verdict:7} {result.note}")
+    return int(options.check and not all(result.met for result in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
