@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from sievesvm.certify import DualPoint, dual_point
 from sievesvm.example import load_example
 from sievesvm.problem import Problem, entry_levels
-from sievesvm.screen import apply_rule
+from sievesvm.screening import apply_rule
 
 RATIOS = (0.99, 0.95, 0.8)
 REAL = ("colon", "leukemia", "gravier_breast", "madelon", "dorothea", "sms_spam_counts", "pcmac")

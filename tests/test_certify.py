@@ -128,6 +128,26 @@ def test_what_it_was_computed_over():
     assert certificate.relative_gap == certificate.gap / certificate.primal
 
 
+def test_a_point_on_some_columns_says_so():
+    rng = np.random.default_rng(76)
+    problem = Problem.of(rng.standard_normal((20, 6)), np.sign(rng.standard_normal(20)))
+    w = np.zeros(6)
+    assert dual_point(problem, w).certificate(1.0).complete
+    assert not dual_point(problem, w, columns=np.array([1, 3])).certificate(1.0).complete
+
+
+def test_a_penalty_of_many_terms_is_rounded_within_the_gap():
+    """A million coefficients: the sum of the penalty has more rounding than that of the loss."""
+    m = 1_000_000
+    X = np.asfortranarray(np.repeat([[1.0], [-1.0], [0.5]], m, axis=1))
+    w = np.where(np.arange(m) % 2, 0.1, -0.1)
+    for a in (1.0, 0.932):
+        certificate = duality_gap(X, [1, -1, -1], 1e6, a * w)
+        long = np.longdouble(1e6) * np.abs((a * w).astype(np.longdouble)).sum()
+        assert certificate.gap >= long - certificate.dual - 1e-3 * (certificate.gap == 0)
+        assert certificate.gap >= long + 1.3 - certificate.dual  # the loss of b = -1/3 beside it
+
+
 def test_w_may_be_sparse_or_a_column():
     rng = np.random.default_rng(74)
     X, y = rng.standard_normal((20, 6)), np.sign(rng.standard_normal(20))

@@ -68,6 +68,10 @@ def test_lambda_max_is_zero_where_nothing_can_enter():
     assert lambda_max(X, y, sample_weight=np.zeros(12)) == 0.0
     assert lambda_max(X, y, sample_weight=(y > 0)) == 0.0  # one class has all the weight
     assert lambda_max(X, y, penalty_factor=np.full(3, np.inf)) == 0.0
+    assert lambda_max(X, y, sample_weight=np.zeros(12), standardize=True) == 0.0
+    for columns in (np.zeros((12, 3)), np.ones((12, 3)), np.empty((12, 0))):
+        for rule in ("safe", "gap", "paper"):
+            assert len(screen(columns, y, 1.0, rule=rule).kept) == 0
     separating = np.column_stack([X, y + 0.1 * X[:, 0]])
     factor = [1, 1, 1, 0]
     assert lambda_max(separating, y, penalty_factor=factor) == 0.0
@@ -86,6 +90,8 @@ def test_first_features_are_those_of_the_solution_just_below():
         if len(first) == 0:
             continue
         top = lambda_max(p.X, p.y, **options)
+        if top < 1e-7 * np.linalg.norm(p.X):
+            continue  # copies of unpenalised columns: what is left of them is rounding
         keywords = {"c": p.c, "v": p.v, "intercept": options["fit_intercept"]}
         s = oracles.solve(p.X, p.y, top * (1 - 1e-4), **keywords)
         active = (np.abs(s.w) * np.abs(p.X).max(axis=0) > 1e-8) & (p.v > 0)
@@ -232,6 +238,86 @@ def test_storage_does_not_matter(data):
         assert screen(kind(X), y, lam, w=w).bounds == pytest.approx(expected, rel=1e-9)
 
 
+def test_factors_in_a_series_go_by_its_index(data):
+    X, y, _, lam = data
+    names = [f"gene{j}" for j in range(12)]
+    frame = pd.DataFrame(X, columns=names)
+    v = np.random.default_rng(68).uniform(0.5, 2, 12)
+    shuffled = pd.Series(v, index=names).sample(frac=1, random_state=0)
+    found = screen(frame, y, lam, penalty_factor=shuffled).bounds
+    assert np.array_equal(found, screen(X, y, lam, penalty_factor=v).bounds)
+
+
+def test_numbers_that_are_column_labels_are_labels(data):
+    X, y, _, lam = data
+    frame = pd.DataFrame(X, columns=list(range(11, -1, -1)))
+    v = np.ones(12)
+    v[8] = 0.0  # the column with label 3
+    found = screen(frame, y, lam, penalty_factor={3: 0}).bounds
+    assert np.array_equal(found, screen(X, y, lam, penalty_factor=v).bounds)
+
+
+# --- unpenalised columns far from 0 or nearly dependent: none may be dropped in silence -----------
+
+
+def test_unpenalised_columns_far_from_zero_are_the_same_as_centred():
+    """Years and their powers; seconds since 1970: the same span, the same problem."""
+    rng = np.random.default_rng(69)
+    year = np.repeat(np.arange(2000.0, 2021), 10)
+    s = (year - 2010) / 10
+    y = np.where(4 * s**3 - 2 * s + 0.8 * rng.standard_normal(210) > 0, 1.0, -1.0)
+    x = rng.standard_normal((210, 4))
+    centred = np.column_stack([s, s**2, s**3, x])
+    raw = np.column_stack([year, year**2, year**3, x])
+    v = np.array([0.0, 0, 0, 1, 1, 1, 1])
+    top = lambda_max(centred, y, penalty_factor=v)
+    assert lambda_max(raw, y, penalty_factor=v) == pytest.approx(top, rel=1e-6)
+    assert len(Problem.of(raw, y, penalty_factor=v).free) == 3
+    assert set(screen(raw, y, 0.8 * top, penalty_factor=v).kept) >= {0, 1, 2}
+    seconds = np.column_stack([1.7e9 + np.arange(20.0), rng.standard_normal((20, 2))])
+    late = np.where(np.arange(20) > 9.5, 1.0, -1.0)
+    assert lambda_max(seconds, late, penalty_factor=[0, 1, 1]) == 0.0  # it separates
+    late[[3, 15]] *= -1
+    found = lambda_max(seconds, late, penalty_factor=[0, 1, 1])
+    seconds[:, 0] -= 1.7e9
+    assert found == pytest.approx(lambda_max(seconds, late, penalty_factor=[0, 1, 1]), rel=1e-6)
+
+
+def test_nearly_dependent_unpenalised_columns_are_refused():
+    rng = np.random.default_rng(70)
+    z, d, x = rng.standard_normal((3, 30))
+    y = np.sign(rng.standard_normal(30))
+    X = pd.DataFrame({"x": x, "z": z, "z2": z + 1e-9 * d})
+    with pytest.raises(ValueError, match=r"column 2 \('z2'\) depends on the others"):
+        lambda_max(X, y, penalty_factor=[1, 0, 0])
+    far = np.column_stack([x, z, z + 1e-5 * d])  # far enough
+    assert lambda_max(far, y, penalty_factor=[1, 0, 0]) == pytest.approx(
+        lambda_max(np.column_stack([x, z, d]), y, penalty_factor=[1, 0, 0]), rel=1e-6
+    )
+
+
+def test_a_tiny_class_is_not_one_class():
+    """Weights over 28 orders leave little of s, but not nothing: no proof that F = {0}."""
+    X, y, c = np.array([[0.0], [1.0]]), [1, -1], [1, 1e-28]
+    assert lambda_max(X, y, sample_weight=c) == pytest.approx(2e-28, rel=1e-6)
+    assert list(screen(X, y, 1e-29, sample_weight=c).kept) == [0]
+
+
+@pytest.mark.parametrize("scale", [1e-190, 1e-162, 1e161, 1e190])
+def test_no_square_over_or_underflows(scale):
+    rng = np.random.default_rng(71)
+    X, y = rng.standard_normal((30, 8)), np.sign(rng.standard_normal(30))
+    w = np.zeros(8)
+    w[0] = 0.05
+    top = lambda_max(X, y)
+    expected = screen(X, y, 0.5 * top, w=w).bounds
+    found = screen(X * scale, y, 0.5 * top * scale, w=w / scale).bounds
+    assert found == pytest.approx(expected, rel=1e-9)
+    v = np.full(8, scale)
+    found = screen(X, y, 0.5 * top / scale, w=w, penalty_factor=v).bounds
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
 # --- labels --------------------------------------------------------------------------------------
 
 
@@ -285,8 +371,25 @@ def test_one_class_is_minus_one_where_it_is_not_positive():
         ({"penalty_factor": [1, 1]}, "2 factors, but X needs 3"),
         ({"penalty_factor": [1, np.nan, 1]}, "is not a number at feature 1"),
         ({"penalty_factor": [1, -1, 1]}, "is negative at feature 1"),
-        ({"penalty_factor": {"a": 0}}, "X has no names"),
-        ({"penalty_factor": {5: 0}}, r"outside 0\.\.2"),
+        ({"penalty_factor": {"a": 0}}, "'a', but the columns of X have no names"),
+        ({"penalty_factor": {5: 0}}, r"key 5, .* column numbers in 0\.\.2"),
+        ({"penalty_factor": {True: 0}}, "key True"),
+        ({"penalty_factor": {1.5: 0}}, "key 1.5"),
+        ({"penalty_factor": {1: "x"}}, "not a number"),
+        ({"penalty_factor": np.array([1j, 1, 1])}, "not a number"),
+        ({"X": pd.DataFrame(np.eye(4)[:, :3], columns=[3, 2, 1]), "penalty_factor": {0: 0}},
+         "names 0, which is not a column"),
+        ({"X": pd.DataFrame(np.eye(4)[:, :3], columns=list("aab")), "penalty_factor": {"a": 0}},
+         "several such columns"),
+        ({"sample_weight": [1, 2, 1e-200, 4]}, "too small or too large .* row 2"),
+        ({"sample_weight": np.ma.masked_array([1.0, 2, 3, 4], [0, 1, 0, 0])}, "masked"),
+        ({"y": np.ma.masked_array([0, 1, 1, 0], [0, 1, 0, 0])}, "masked"),
+        ({"y": [[0, 1], [1], [1], [0]]}, "differ in length"),
+        ({"y": pd.Series(["a", pd.NA, "b", "a"], dtype="string")}, "no valid label in row 1"),
+        ({"y": np.array(["2020-01-01", "NaT", "2021-01-01", "2020-01-01"], "M8[D]")}, "row 1"),
+        ({"fit_intercept": None}, "fit_intercept must be True or False"),
+        ({"standardize": "no"}, "standardize must be True or False"),
+        ({"X": np.eye(4)[:, :3] * 1e250}, "Column 0 of X has values of the order of 1e.250"),
         ({"X": pd.DataFrame(np.ones((4, 3)), columns=list("abc")), "penalty_factor": {"z": 0}},
          "'z', which is not a column"),
         ({"X": [[1, 2, 3], [4, np.nan, 6], [7, 8, 9], [1, 0, 1]]}, "row 1, column 1.*imputer"),

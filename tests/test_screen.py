@@ -22,7 +22,7 @@ import paper
 from sievesvm import as_columns, duality_gap, lambda_max, screen
 from sievesvm.certify import DualPoint, dual_point
 from sievesvm.problem import Problem
-from sievesvm.screen import (
+from sievesvm.screening import (
     Region,
     dome,
     entering_cut,
@@ -34,7 +34,7 @@ from sievesvm.screen import (
     safe_bounds,
     sphere,
 )
-from sievesvm.screen import paper as paper_region
+from sievesvm.screening import paper as paper_region
 
 EXAMPLES = settings(
     max_examples=400,
@@ -630,7 +630,15 @@ def test_statistics_are_computed_once():
         ({"rule": "paper", "theta1": np.zeros(6)}, "comes with its lam1"),
         ({"rule": "paper", "w": np.ones(2)}, "needs the lam1"),
         ({"rule": "paper", "lam1": 1.0, "theta1": np.ones(5)}, "5 numbers, but X needs 6"),
-        ({"rule": "paper", "lam1": 1.0, "theta1": np.arange(6.0)}, "not a dual optimum"),
+        ({"rule": "paper", "lam1": 1.0, "theta1": np.arange(6.0)}, "y'theta1 is not 0"),
+        ({"rule": "paper", "lam1": 1.0, "theta1": np.zeros(6)}, "must be 1, but it is 0"),
+        ({"rule": "paper", "lam1": 1.0, "theta1": -np.ones(6)}, "negative in row 0"),
+        ({"rule": "paper", "lam1": -1.0}, "lam1 must be a positive number"),
+        ({"rule": "paper", "lam1": "a"}, "lam1 must be a number"),
+        ({"lam": None}, "lam must be a number"),
+        ({"lam": np.ones(2)}, "lam must be a number"),
+        ({"b": np.nan}, "b must be a finite number"),
+        ({"b": "a"}, "b must be a number"),
         ({"w": np.ones(3)}, "3 coefficients, but X needs 2"),
         ({"w": [1.0, np.nan]}, "w is not finite at feature 1"),
         ({"lam": 0.0}, "lam must be a positive number"),
@@ -641,6 +649,22 @@ def test_wrong_arguments_are_named(arguments, words):
     X, y = np.arange(12.0).reshape(6, 2) ** 2, [0, 1, 0, 1, 1, 0]
     with pytest.raises(ValueError, match=words):
         screen(X, y, **({"lam": 1.0} | arguments))
+
+
+def test_theta1_must_be_theta_not_alpha():
+    """alpha = lam1 theta1 is the likely slip; so is the point of another lambda."""
+    rng = np.random.default_rng(17)
+    X, y = rng.standard_normal((30, 12)), np.sign(rng.standard_normal(30))
+    top = lambda_max(X, y)
+    for fraction in (0.05, 0.4, 1.0, 1.5):
+        lam1 = fraction * top
+        one = oracles.solve(X, y, lam1)
+        screen(X, y, 0.9 * lam1, rule="paper", lam1=lam1, theta1=one.theta)
+        tiny = np.where(one.theta > 0, one.theta, -1e-18)
+        screen(X, y, 0.9 * lam1, rule="paper", lam1=lam1, theta1=tiny)
+        for wrong in (one.alpha, one.theta / 2, 0.99 * one.theta):
+            with pytest.raises(ValueError, match="must be 1, but it is"):
+                screen(X, y, 0.9 * lam1, rule="paper", lam1=lam1, theta1=wrong)
 
 
 def test_look_ahead_needs_every_feature():

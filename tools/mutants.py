@@ -52,14 +52,14 @@ MUTATIONS = [
     ),
     Mutation(  # erratum 1: the product with theta1 inside the factor (1/lam2 - 1/lam1)/2
         "bracket",
-        "src/sievesvm/screen.py",
+        "src/sievesvm/screening.py",
         "return region._replace(h_m=1.0, h_z=-step,",
         "tau *= 0.5 * (1.0 / lam - 1.0 / lam1)\n"
         "    return region._replace(tau=tau, h_m=1.0, h_z=-step,",
     ),
     Mutation(
         "NaN-unsafe comparison",
-        "src/sievesvm/screen.py",
+        "src/sievesvm/screening.py",
         "np.flatnonzero(~(relative < 1.0))",
         "np.flatnonzero(relative >= 1.0)",
     ),

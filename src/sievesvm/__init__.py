@@ -3,7 +3,7 @@
 from .certify import Certificate, duality_gap
 from .columns import ColumnSource, as_columns
 from .problem import first_features, lambda_max
-from .screen import Screening, screen
+from .screening import Screening, screen
 
 __all__ = [
     "Certificate",

@@ -9,6 +9,7 @@ Ints = npt.NDArray[np.int64]
 CHUNK: int
 LANES: int
 SPARSE_LANES: int
+FEW: int
 
 class StatsTask:
     def __init__(
@@ -33,7 +34,11 @@ class Columns:
     def dense(X: npt.NDArray[Any]) -> Columns: ...
     @staticmethod
     def csc(
-        data: npt.NDArray[Any], indices: npt.NDArray[Any], indptr: Ints, n: int, m: int
+        data: npt.NDArray[Any],
+        indices: npt.NDArray[Any],
+        indptr: npt.NDArray[Any],
+        n: int,
+        m: int,
     ) -> Columns: ...
     def order_fault(self) -> Literal["none", "unsorted", "outside"]: ...
     def correlate(self, V: Floats, columns: Ints | None, out: Floats, threads: int) -> None: ...

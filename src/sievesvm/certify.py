@@ -40,8 +40,10 @@ class Certificate:
     dual : D at the feasible point found
     gap : P(w, b) - P* <= gap, rounding included
     tau : the scale that makes beta feasible: theta = tau beta
-    n_features : number of features whose constraint was settled
-    n_products, n_bounds, n_discards : by which proof: a product, a bound, a discard
+    n_features : number of features
+    n_products, n_bounds, n_discards : number whose constraint was settled by each kind of proof: a
+        product, a bound, a discard. The gap holds if they add up to n_features (`complete`);
+        otherwise only for the problem without the features that were not settled.
     """
 
     lam: float
@@ -53,6 +55,11 @@ class Certificate:
     n_products: int
     n_bounds: int = 0
     n_discards: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether every feature was settled."""
+        return self.n_products + self.n_bounds + self.n_discards == self.n_features
 
     @property
     def relative_gap(self) -> float:
@@ -146,7 +153,7 @@ class DualPoint:
     def tau(self, lam: float) -> float:
         """The scale with the largest dual value at lam among the feasible ones."""
         along, size = _core.dot(self.problem.s, self.p), lam * _core.dot(self.p, self.p)
-        if along <= 0:
+        if not along > 0:
             return 0.0
         return self.scale if along >= self.scale * size else along / size
 
@@ -162,14 +169,15 @@ class DualPoint:
         a = lam * tau * self.p
         dual = dual_value(self.problem, a)
         gap = float(primal.value - dual + primal.error + self._dual_error(a, lam * tau * self.e_p))
-        count = len(self.zeta)
-        return Certificate(lam, primal.value, dual, max(gap, 0.0), tau, count, count)
+        return Certificate(
+            lam, primal.value, dual, max(gap, 0.0), tau, len(self.problem.v), len(self.zeta)
+        )
 
     def _dual_error(self, a: Floats, e_a: float) -> float:
         """By how much D(a) may exceed D at the feasible point within e_a of a."""
-        problem, size = self.problem, norm(a)
-        slope = norm(problem.s - a) + problem.error * norm(problem.e)
-        return problem.rounding * size * (norm(problem.e) + size) + e_a * (slope + e_a)
+        problem, size, e_norm = self.problem, norm(a), norm(self.problem.e)
+        slope = norm(problem.s - a) + problem.error * e_norm
+        return problem.error * size * (e_norm + size) + e_a * (slope + e_a)
 
 
 def dual_point(
@@ -248,7 +256,11 @@ def duality_gap(
     lam: float,
     w: Any,
     b: float | None = None,
-    **options: Any,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+    penalty_factor: inputs.PenaltyFactor = None,
+    fit_intercept: bool = True,
+    standardize: bool = False,
 ) -> Certificate:
     """Certify (w, b) at lam from scratch: one pass for the statistics, one for the products.
 
@@ -258,24 +270,30 @@ def duality_gap(
     lam : the lambda of the problem
     w : coefficients in the units of X, one per column (those of unpenalised columns as well)
     b : intercept; None: the exact one beside w
-    **options : sample_weight, penalty_factor, fit_intercept, standardize, as in `lambda_max`
+    sample_weight, penalty_factor, fit_intercept, standardize : as in `lambda_max`
 
     Returns
     -------
     Certificate
         with P(w, b) - P* <= gap, whoever computed (w, b) and however.
     """
-    problem = Problem.of(X, y, **options)
+    problem = Problem.of(
+        X,
+        y,
+        sample_weight=sample_weight,
+        penalty_factor=penalty_factor,
+        fit_intercept=fit_intercept,
+        standardize=standardize,
+    )
     return certify(problem, inputs.positive_lam(lam), problem.coefficients(w), b)
 
 
 def certify(problem: Problem, lam: float, w: Floats, b: float | None = None) -> Certificate:
     """`duality_gap` for a problem whose statistics are known."""
-    if b is not None and not np.isfinite(b):
-        raise ValueError(f"b must be a finite number, but it is {b!r}.")
-    if b is not None and b != 0 and not problem.fit_intercept:
+    b = None if b is None else inputs.finite(b, "b")
+    if b and not problem.fit_intercept:
         raise ValueError(f"b is {b!r}, but the problem has no intercept.")
-    point = dual_point(problem, w, start=0.0 if b is None else b)
+    point = dual_point(problem, w, start=b or 0.0)
     if b is None:
         b = problem.exact_intercept(point.u + problem.Z @ w[problem.free], point.b)
     return point.certificate(lam, point.primal(lam, w, b))

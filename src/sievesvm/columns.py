@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Matrix = Any  # whatever as_columns takes: arrays, sparse matrices, data frames, a ColumnSource
 
-# A column of Z is dropped where less than this part of its length lies off the span of the others.
+# Less than this part of the length of an unpenalised column off the span of the others is refused.
 COLLINEAR = 1e-7
 
 # Value types that the core reads as they are, and exact conversions for those it does not read.
@@ -224,31 +224,63 @@ class _Weighting(NamedTuple):
 def basis(e: Floats, Z: Floats, centre: bool) -> Basis:
     """Orthonormal basis of the span of e (if `centre`) and of the columns of e Z.
 
-    A column of Z that depends on those before it, to `COLLINEAR`, is left out.
+    With an intercept the columns are centred first, which leaves the span as it is and keeps the
+    digits of columns far from 0. One that depends on those before it to rounding is left out.
+
+    Raises
+    ------
+    CollinearError
+        If a column depends on the others so nearly, but not to rounding, that float64 cannot tell
+        its part of the span from noise.
     """
-    columns = [e] if centre else []
-    columns += list((e[:, None] * Z).T)
-    Q = np.empty((len(e), len(columns)), order="F")
-    R = np.zeros((len(columns), len(columns)))  # Q R = the columns in the basis, scaled to length 1
+    n, p = Z.shape
+    Q = np.empty((n, p + centre), order="F")
+    R = np.zeros((p + centre, p + centre))  # Q R = the columns in the basis, scaled to length 1
     kept: list[int] = []
     rank = 0
-    for k, column in enumerate(columns):
-        rest = _unit(column)
-        coefficients = np.zeros(rank)
-        for _ in range(2):  # once more removes what the first time left
-            along = Q[:, :rank].T @ rest
-            rest = rest - Q[:, :rank] @ along
-            coefficients += along
-        off = float(np.linalg.norm(rest))
-        if not off > COLLINEAR:
+    if centre and e.any():
+        Q[:, 0], R[0, 0], rank = _unit(e), 1.0, 1
+    for k in range(p):
+        column, loss = (_centred(e, Z[:, k]), _digits_lost(e, Z[:, k])) if centre else (Z[:, k], 1)
+        rest, coefficients = off_span(Q[:, :rank], _unit(e * column))
+        off = math.sqrt(_core.dot(rest, rest))
+        if off <= 64 * 2.0**-53 * (rank + 1) * loss:
             continue
+        if off <= COLLINEAR:
+            raise CollinearError(k, off)
         Q[:, rank] = rest / off
         R[:rank, rank] = coefficients
         R[rank, rank] = off
         rank += 1
-        if k >= centre:
-            kept.append(k - centre)
+        kept.append(k)
     return Basis(np.asfortranarray(Q[:, :rank]), kept, _condition(R[:rank, :rank]))
+
+
+def off_span(Q: Floats, a: Floats) -> tuple[Floats, Floats]:
+    """The part of a off the span of the orthonormal Q, and the coefficients of the part in it."""
+    rest, coefficients = a, np.zeros(Q.shape[1])
+    for _ in range(2):  # once more removes what the first time left
+        along = np.array([_core.dot(q, rest) for q in Q.T])
+        rest = rest - Q @ along
+        coefficients += along
+    return rest, coefficients
+
+
+def _centred(e: Floats, z: Floats) -> Floats:
+    """Return z less its weighted mean; exactly 0 where z is constant on the rows of weight."""
+    weighted = z[e > 0]
+    if weighted.size == 0 or np.all(weighted == weighted[0]):
+        return np.zeros_like(z)
+    c = (e / e.max()) ** 2
+    for _ in range(2):
+        z = z - (c @ z) / c.sum()
+    return z
+
+
+def _digits_lost(e: Floats, z: Floats) -> float:
+    """How much of the rounding of z, per unit of it, is rounding of z less its mean."""
+    spread = np.max(np.abs(_centred(e, z)[e > 0]), initial=0.0)
+    return float(np.max(np.abs(z[e > 0]), initial=0.0) / spread) if spread > 0 else 1.0
 
 
 def _unit(vector: Floats) -> Floats:
@@ -257,7 +289,7 @@ def _unit(vector: Floats) -> Floats:
     if not largest > 0:
         return np.zeros_like(vector)
     vector = vector / largest
-    return vector / np.linalg.norm(vector)
+    return vector / math.sqrt(_core.dot(vector, vector))
 
 
 def _condition(R: Floats) -> float:
@@ -356,12 +388,13 @@ class InMemoryColumns(ColumnSource):
 
     @property
     def error_bound(self) -> ErrorBound:
-        # A term passes through its product, the additions in its lane, the tree over the lanes
-        # and the additions of chunks.
+        # A term passes through its product, the additions in its lane, the tree over the lanes,
+        # those outside the lanes and those of chunks.
         n = self.shape[0]
         in_lane = -(-min(n, _core.CHUNK) // self._lanes)
         tree = self._lanes.bit_length() - 1
-        return ErrorBound(2.0**-53, 1 + in_lane + tree + -(-n // _core.CHUNK))
+        chunks = -(-n // _core.CHUNK)
+        return ErrorBound(2.0**-53, 1 + in_lane + tree + self._outside_lanes + chunks)
 
     def entries(self, columns: Ints | None = None) -> int:
         return self._core.entries(columns)
@@ -413,12 +446,13 @@ class InMemoryColumns(ColumnSource):
         return self.threads if self.entries(columns) * vectors > _SMALL_WORK else 1
 
     _lanes: int  # additions that go on side by side within a chunk
+    _outside_lanes: int  # additions at most that do not
 
 
 class DenseColumns(InMemoryColumns):
     """A dense array whose columns are contiguous (Fortran order), used in place."""
 
-    _lanes = _core.LANES
+    _lanes, _outside_lanes = _core.LANES, 0
 
     def __init__(self, X: npt.NDArray[Any], threads: int | None = None) -> None:
         readable = X.view(np.uint8) if X.dtype == bool else X
@@ -432,7 +466,7 @@ class DenseColumns(InMemoryColumns):
 class SparseColumns(InMemoryColumns):
     """A CSC matrix whose row numbers increase strictly in every column, used in place."""
 
-    _lanes = _core.SPARSE_LANES
+    _lanes, _outside_lanes = _core.SPARSE_LANES, _core.FEW
 
     def __init__(self, X: sp.csc_array | sp.csc_matrix, threads: int | None = None) -> None:
         super().__init__(_compressed(X), X.shape, X.dtype, threads)
@@ -440,6 +474,18 @@ class SparseColumns(InMemoryColumns):
 
     def _take(self, columns: Ints) -> SparseColumns:
         return SparseColumns(self.X[:, columns], self.threads)
+
+
+class CollinearError(ValueError):
+    """An unpenalised column that all but depends on the others: `off` of its length is its own."""
+
+    def __init__(self, column: int, off: float, name: str | None = None) -> None:
+        self.column, self.off = column, off
+        super().__init__(
+            f"The unpenalised column {column if name is None else name} depends on the others (and "
+            f"the intercept) to {off:.0e} of its length: its effect cannot be told from rounding. "
+            "Leave it out, or replace it by its difference from the others."
+        )
 
 
 class NotFiniteError(ValueError):
@@ -523,18 +569,22 @@ def _compressed(X: Any) -> _core.Columns:
     """Return the core's view of a CSC matrix, or of the transpose of a CSR matrix."""
     n, m = X.shape if X.format == "csc" else X.shape[::-1]
     data = X.data.view(np.uint8) if X.data.dtype == bool else X.data
-    indptr = np.ascontiguousarray(X.indptr, dtype=np.int64)
-    return _core.Columns.csc(data, X.indices, indptr, n, m)
+    return _core.Columns.csc(data, X.indices, X.indptr, n, m)
 
 
 def _plain(X: Any) -> Any:
     """Return the CSC or CSR matrix in arrays that the core reads: as it is, or in exact copies."""
-    data, indices = _read_as(_readable(X.data.dtype), X.data), X.indices
-    if indices.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
-        indices = _read_as(np.dtype(np.int64), indices)
-    if data is X.data and indices is X.indices:
+    data, indices, indptr = _read_as(_readable(X.data.dtype), X.data), X.indices, X.indptr
+    as_they_are = (np.dtype(np.int32), np.dtype(np.int64))
+    index = indices.dtype if indices.dtype in as_they_are else np.dtype(np.int64)
+    if indptr.dtype != index:
+        index = np.dtype(np.int64)
+    indices, indptr = _read_as(index, indices), _read_as(index, indptr)
+    if data is X.data and indices is X.indices and indptr is X.indptr:
         return X
-    return type(X)((data, indices, X.indptr), shape=X.shape)
+    plain = type(X)(X.shape, dtype=data.dtype)
+    plain.data, plain.indices, plain.indptr = data, indices, indptr
+    return plain
 
 
 def _joined(X: Any) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 from .certify import certify, dual_point
 from .example import load_example
 from .problem import Problem, entry_levels, first_features
-from .screen import apply_rule
+from .screening import apply_rule
 
 _STEPS = (1.0, 0.99, 0.97, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6)
 

@@ -30,7 +30,8 @@ def best_unpenalised(
     inside the margin; its length is exact. The function falls until it is rounding, and after that
     the gradient until it is.
     """
-    A = np.column_stack([np.ones(len(y)), Z]) if fit_intercept else Z
+    means = (e**2 @ Z) / (e @ e) if fit_intercept else np.zeros(Z.shape[1])
+    A = np.column_stack([np.ones(len(y)), Z - means]) if fit_intercept else Z
     lengths = np.linalg.norm(e[:, None] * A, axis=0)
     A = A / np.where(lengths > 0, lengths, 1.0)
     B = (e * y)[:, None] * A
@@ -49,7 +50,7 @@ def best_unpenalised(
             break
         x, gap, xi = fresh, gap - t * along, trial
     x = np.where(lengths > 0, x / np.where(lengths > 0, lengths, 1.0), 0.0)
-    return (float(x[0]), x[1:]) if fit_intercept else (0.0, x)
+    return (float(x[0] - x[1:] @ means), x[1:]) if fit_intercept else (0.0, x)
 
 
 def _length(a: Floats) -> float:

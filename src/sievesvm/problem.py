@@ -39,6 +39,7 @@ import numpy.typing as npt
 from . import _core, inputs
 from .columns import (
     Basis,
+    CollinearError,
     ColumnSource,
     ColumnStats,
     ErrorBound,
@@ -49,10 +50,12 @@ from .columns import (
     as_columns,
     basis,
     feature_names,
+    off_span,
 )
 from .intercept import best_intercept, best_unpenalised
 
 _FLOAT64 = 2.0**-53
+_LARGEST = 1e200  # of the length of a column, and its inverse the smallest
 
 
 @dataclass(frozen=True)
@@ -105,23 +108,28 @@ class Problem:
         n, m = source.shape
         if n == 0:
             raise ValueError("X has no rows.")
+        inputs.check_flags(fit_intercept=fit_intercept, standardize=standardize)
         sign, classes = inputs.labels(y, n)
         c = inputs.row_weights(sample_weight, n)
-        v = inputs.factors(penalty_factor, m, names)
+        v = inputs.factors(penalty_factor, m, inputs.column_labels(X))
         e = np.ones(n) if c is None else np.sqrt(c)
 
         free = np.flatnonzero(v == 0)
         Z = _dense(source, free)
         if not np.isfinite(Z).all():
             _stats(source, names)  # names the first place
-        span = basis(e, Z, fit_intercept)
-        s = _off_span(e * sign, span)
-        if norm(s) <= _product_error(source, span) * norm(e):
-            s = np.zeros(n)  # one class, or one that the unpenalised columns separate
-        stats = _stats(source, names, C=c, Z=Z, V=e * s, centre=fit_intercept)
-
+        span = _basis(e, Z, fit_intercept, free, names)
         v[np.setdiff1d(free, free[span.kept])] = np.inf  # in the span of the others already
-        scale = stats.deviation / np.sqrt(n if c is None else c.sum()) if standardize else None
+        free, Z = free[span.kept], np.asfortranarray(Z[:, span.kept])
+        s = np.zeros(n)
+        if not _separated(sign, e, Z, fit_intercept):
+            s, _ = off_span(span.Q, e * sign)
+        stats = _stats(source, names, C=c, Z=Z, V=e * s, centre=fit_intercept)
+        _check_scale(stats.norm2, names)
+
+        scale = None
+        if standardize:
+            scale = stats.deviation / (norm(e) if e.any() else 1.0)
         return cls(
             source=source,
             y=sign,
@@ -129,9 +137,9 @@ class Problem:
             c=c,
             v=v if scale is None else _standardised_factors(v, scale),
             scale=scale,
-            fit_intercept=fit_intercept,
-            free=free[span.kept],
-            Z=Z[:, span.kept],
+            fit_intercept=bool(fit_intercept),
+            free=free,
+            Z=Z,
             basis=span,
             stats=stats,
             s=s,
@@ -155,7 +163,7 @@ class Problem:
 
     def off_span(self, a: Floats) -> Floats:
         """T a: the part of a off the span of the intercept and the unpenalised columns."""
-        return _off_span(a, self.basis)
+        return off_span(self.basis.Q, a)[0]
 
     def products(self, beta: Floats, columns: Ints | None = None) -> Floats:
         """g_j'beta for the columns asked for (None: all): one product with each.
@@ -227,8 +235,8 @@ def primal_value(problem: Problem, lam: float, w: Floats, b: float, u: Floats) -
     beta = problem.e * problem.slacks(u, b)
     loss, penalty = 0.5 * _core.dot(beta, beta), lam * problem.penalty(w)
     e_xi = slack_error(problem, w, b)
-    rounding = problem.rounding * (loss + penalty)
-    return Primal(loss + penalty, e_xi * (np.sqrt(2.0 * loss) + e_xi) + rounding)
+    rounding = problem.rounding * loss + (np.count_nonzero(w) + 8) * 2.0 * _FLOAT64 * penalty
+    return Primal(loss + penalty, float(e_xi * (np.sqrt(2.0 * loss) + e_xi) + rounding))
 
 
 def slack_error(problem: Problem, w: Floats, b: float) -> float:
@@ -244,7 +252,15 @@ def dual_value(problem: Problem, a: Floats) -> float:
     return _core.dot(problem.e * problem.y, a) - 0.5 * _core.dot(a, a)
 
 
-def lambda_max(X: Matrix, y: npt.ArrayLike, **options: Any) -> float:
+def lambda_max(
+    X: Matrix,
+    y: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+    penalty_factor: inputs.PenaltyFactor = None,
+    fit_intercept: bool = True,
+    standardize: bool = False,
+) -> float:
     """The smallest lam at which every penalised coefficient is 0.
 
     Closed form: max_j |m_j| / v_j, m_j = sum_i c_i (y_i - ybar) x_ij with the weighted mean ybar.
@@ -255,27 +271,50 @@ def lambda_max(X: Matrix, y: npt.ArrayLike, **options: Any) -> float:
     X : array, sparse matrix, data frame or ColumnSource; rows are samples
     y : one label per row, of two classes
     sample_weight : weights >= 0 of the rows
-    penalty_factor : a factor for every column, or a mapping from names or column numbers to
+    penalty_factor : a factor for every column, or a mapping from column names or numbers to
         factors: 0 leaves a column unpenalised, inf leaves it out
-    fit_intercept : whether there is an intercept (default: True)
+    fit_intercept : whether there is an intercept
     standardize : whether the penalty applies to columns divided by their standard deviation
 
     Returns
     -------
     float
-        0 where no feature can ever enter: one class, constant columns, or no rows that the
-        unpenalised columns leave unexplained.
+        0 where no feature can ever enter: one class, constant columns, or classes that the
+        unpenalised columns separate.
     """
-    entry, _ = entry_levels(Problem.of(X, y, **options))
-    return float(np.max(entry, initial=0.0))
+    problem = Problem.of(
+        X,
+        y,
+        sample_weight=sample_weight,
+        penalty_factor=penalty_factor,
+        fit_intercept=fit_intercept,
+        standardize=standardize,
+    )
+    return float(np.max(entry_levels(problem)[0], initial=0.0))
 
 
-def first_features(X: Matrix, y: npt.ArrayLike, **options: Any) -> Ints:
+def first_features(
+    X: Matrix,
+    y: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+    penalty_factor: inputs.PenaltyFactor = None,
+    fit_intercept: bool = True,
+    standardize: bool = False,
+) -> Ints:
     """The feature(s) that enter the model first, just below lambda_max; ties within rounding.
 
     Parameters as in `lambda_max`. Empty where no feature can enter.
     """
-    entry, errors = entry_levels(Problem.of(X, y, **options))
+    problem = Problem.of(
+        X,
+        y,
+        sample_weight=sample_weight,
+        penalty_factor=penalty_factor,
+        fit_intercept=fit_intercept,
+        standardize=standardize,
+    )
+    entry, errors = entry_levels(problem)
     if not np.any(entry > 0):
         return np.empty(0, dtype=np.int64)
     return np.flatnonzero((entry > 0) & (entry + errors >= np.max(entry - errors)))
@@ -284,14 +323,9 @@ def first_features(X: Matrix, y: npt.ArrayLike, **options: Any) -> Ints:
 def entry_levels(problem: Problem) -> tuple[Floats, Floats]:
     """|g_j'beta| / v_j of every penalised column at w = 0, and their errors; 0 for the others."""
     beta, zeta = problem.s, problem.m
-    if len(problem.free):
+    if len(problem.free) and beta.any():
         b, w0 = problem.fit_unpenalised(np.zeros(len(problem.y)))
-        u = problem.Z @ w0
-        beta = problem.e * problem.y * problem.slacks(u, b)
-        w = np.zeros(len(problem.v))
-        w[problem.free] = w0
-        if norm(beta) <= slack_error(problem, w, b):
-            beta = np.zeros_like(beta)  # the unpenalised columns explain every row
+        beta = problem.e * problem.y * problem.slacks(problem.Z @ w0, b)
         zeta = problem.products(beta)
     errors = problem.error * problem.stats.norm2 * norm(beta)
     return levels(problem.v, zeta), levels(problem.v, errors)
@@ -303,8 +337,12 @@ def levels(v: Floats, zeta: Floats) -> Floats:
 
 
 def norm(a: Floats) -> float:
-    """||a||, by sums in the order that `Problem.rounding` speaks of."""
-    return math.sqrt(_core.dot(a, a))
+    """||a||, by sums in the order that `Problem.rounding` speaks of, without overflow."""
+    size = float(np.max(np.abs(a), initial=0.0))
+    if 1e-120 < size < 1e120 or size == 0 or not math.isfinite(size):
+        return math.sqrt(_core.dot(a, a))
+    unit = math.ldexp(1.0, math.frexp(size)[1])
+    return math.sqrt(_core.dot(a / unit, a / unit)) * unit
 
 
 def _rounding(source: ColumnSource) -> float:
@@ -335,11 +373,40 @@ def _dense(source: ColumnSource, columns: Ints) -> Floats:
     return Z
 
 
-def _off_span(a: Floats, span: Basis) -> Floats:
-    rest = a
-    for _ in range(2):  # once more removes what the first time left
-        rest = rest - span.Q @ (span.Q.T @ rest)
-    return rest
+def _basis(e: Floats, Z: Floats, centre: bool, free: Ints, names: list[str] | None) -> Basis:
+    try:
+        return basis(e, Z, centre)
+    except CollinearError as error:
+        column = int(free[error.column])
+        name = str(column) if names is None else f"{column} ({names[column]!r})"
+        raise CollinearError(column, error.off, name) from None
+
+
+def _separated(y: Floats, e: Floats, Z: Floats, fit_intercept: bool) -> bool:
+    """Whether some b + Z w0 has the sign of y in every row with weight: then F = {0}, proved.
+
+    For theta in F, 0 = (e (b + Z w0))'theta is a sum of terms that are not negative.
+    """
+    weighted = e > 0
+    if fit_intercept and len(np.unique(y[weighted])) <= 1:
+        return True
+    if Z.shape[1] == 0:
+        return not weighted.any()
+    b, w0 = best_unpenalised(y, np.zeros(len(y)), e, Z, fit_intercept=fit_intercept)
+    rounding = (Z.shape[1] + 4) * 2.0 * _FLOAT64 * (abs(b) + np.abs(Z) @ np.abs(w0))
+    return bool(np.all((y * (b + Z @ w0) > rounding)[weighted]))
+
+
+def _check_scale(norm2: Floats, names: list[str] | None) -> None:
+    """Products of numbers far outside are not what the margins are made for."""
+    wrong = (norm2 > _LARGEST) | ((norm2 > 0) & (norm2 < 1.0 / _LARGEST))
+    if wrong.any():
+        j = int(np.argmax(wrong))
+        name = "" if names is None else f" ({names[j]!r})"
+        raise ValueError(
+            f"Column {j}{name} of X has values of the order of {norm2[j]:.0e}; rescale it to lie "
+            f"between {1 / _LARGEST:.0e} and {_LARGEST:.0e}."
+        )
 
 
 def _standardised_factors(v: Floats, scale: Floats) -> Floats:

@@ -19,7 +19,7 @@ struct Feature {
 // The region { tau beta + d : ||d - q|| <= radius, h'd <= kappa } with g'q = q_m m + q_z zeta and
 // g'h = h_m m + h_z zeta + h_x extra. radius, h_norm >= ||h|| and offset >= kappa - h'q are upper
 // bounds; h_norm = 0 means no cut. The e_ are errors of m, zeta, extra and gamma for a column of
-// norm one. The order of the fields is that of sievesvm.screen.Region.
+// norm one. The order of the fields is that of sievesvm.screening.Region.
 struct Region {
   double tau, q_m, q_z, radius;
   double h_m, h_z, h_x, h_norm, offset;
@@ -28,8 +28,9 @@ struct Region {
 constexpr int64_t kRegionFields = sizeof(Region) / sizeof(double);
 
 // max { g'd : ||d|| <= R, h'd <= c }, by the dual: R ||g - (mu/H) h|| + mu c/H bounds it for every
-// mu >= 0, and no rounding of the best mu makes it too low. gh is a lower bound of g'h, the other
-// arguments are upper bounds. All is relative to gamma, R and H, so that nothing overflows.
+// mu >= 0, and no rounding of the best mu makes it too low. gh is below g'h by some ulps of H gamma
+// at least, the other arguments are upper bounds. All is relative to gamma, R and H, so that nothing
+// overflows.
 inline double ball_cut_by_halfspace(double gh, double gamma, double R, double H, double c) {
   constexpr double kLargestMu = 1e7;  // where the cut all but empties the ball
   constexpr double kUlps = 8 * std::numeric_limits<double>::epsilon();
@@ -66,7 +67,7 @@ inline double region_bound(const Region& K, const Feature& f, double extra) {
 // theta = c0 s + c1 beta_r + rest, with ||rest|| <= e_two and |rest_i| <= e_inf, and any point
 // within `ball` of it:
 //   |f'theta| <= |c1 zeta_r + c0 m| + min(gamma ||rest||_2, ||f||_1 ||rest||_inf) + gamma ball.
-// The order of the fields is that of sievesvm.screen.Reference.
+// The order of the fields is that of sievesvm.screening.Reference.
 struct Reference {
   double c0, c1, e_two, e_inf, ball;
   double e_m, e_zeta, e_gamma;

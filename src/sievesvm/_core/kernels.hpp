@@ -2,7 +2,8 @@
 //
 // The order of every sum is fixed by the column alone: stored positions are cut into chunks of
 // kChunk, within a chunk position i adds to lane i mod kLanes, the lanes are added in a fixed
-// tree, the chunks in order. So f_j'v has the same bits whatever the block of columns, the
+// tree, the chunks in order. Of a sparse column, what is left over after whole rounds of the lanes
+// is added last, one by one, and so are all of a few. So f_j'v has the same bits whatever the block of columns, the
 // number of threads, the number of right-hand sides and the instruction set (no fused
 // multiply-add is used), and skipping rows with v = 0 changes nothing.
 #pragma once
@@ -12,6 +13,7 @@ namespace sieve {
 
 constexpr int64_t kLanes = 8;        // dense: a group of rows, one to each lane
 constexpr int64_t kSparseLanes = 4;
+constexpr int64_t kFew = 16;         // entries of a sparse column; fewer are not worth lanes
 constexpr int64_t kChunk = 2048;     // stored positions summed in lanes before they join the total
 constexpr int64_t kPiece = 512;      // rows; a part of a chunk
 

@@ -85,10 +85,17 @@ inline Pack load_some(const T* x, int64_t count) {
   return load(padded);
 }
 
+// Adds the upper half of the lanes to the lower, until one is left.
 inline double sum(const Pack& lanes) {
-  double a[kLanes];
-  std::memcpy(a, &lanes, sizeof a);
-  for (int half = kLanes / 2; half > 0; half /= 2)
-    for (int l = 0; l < half; ++l) a[l] += a[l + half];
-  return a[0];
+  typedef double Four __attribute__((vector_size(4 * sizeof(double))));
+  typedef double Two __attribute__((vector_size(2 * sizeof(double))));
+  Four upper, lower;
+  std::memcpy(&lower, &lanes, sizeof lower);
+  std::memcpy(&upper, reinterpret_cast<const char*>(&lanes) + sizeof lower, sizeof upper);
+  lower += upper;
+  Two high, low;
+  std::memcpy(&low, &lower, sizeof low);
+  std::memcpy(&high, reinterpret_cast<const char*>(&lower) + sizeof low, sizeof high);
+  low += high;
+  return low[0] + low[1];
 }

@@ -86,23 +86,26 @@ class Columns {
     return Columns(view, {X}, n, m);
   }
 
-  static Columns csc(Raw data, Raw indices, List indptr, int64_t n, int64_t m) {
-    const auto is_vector = [](const Raw& a) {
-      return a.ndim() == 1 && (a.size() <= 1 || a.stride(0) == 1);
-    };
-    require(is_vector(data) && is_vector(indices), "data and indices must be contiguous vectors");
-    check_offsets(indptr, m, static_cast<int64_t>(std::min(data.size(), indices.size())));
+  static Columns csc(Raw data, Raw indices, Raw indptr, int64_t n, int64_t m) {
+    for (const Raw& a : {data, indices, indptr})
+      require(a.ndim() == 1 && (a.size() <= 1 || a.stride(0) == 1),
+              "data, indices and indptr must be contiguous vectors");
+    require(indices.dtype() == indptr.dtype(), "indices and indptr must be of one type");
+    const int64_t stored = static_cast<int64_t>(std::min(data.size(), indices.size()));
     AnyView view = with_value_type(data.dtype(), [&](auto zero) -> AnyView {
       using T = decltype(zero);
-      const T* values = static_cast<const T*>(data.data());
-      if (indices.dtype() == nb::dtype<int32_t>())
-        return Csc<T, int32_t>{values, static_cast<const int32_t*>(indices.data()), indptr.data(),
-                               n, m};
+      const auto of = [&](auto index) -> AnyView {
+        using I = decltype(index);
+        const I* offsets = static_cast<const I*>(indptr.data());
+        check_offsets(offsets, static_cast<int64_t>(indptr.size()), m, stored);
+        return Csc<T, I>{static_cast<const T*>(data.data()),
+                         static_cast<const I*>(indices.data()), offsets, n, m};
+      };
+      if (indices.dtype() == nb::dtype<int32_t>()) return of(int32_t{});
       require(indices.dtype() == nb::dtype<int64_t>(), "indices must be int32 or int64");
-      return Csc<T, int64_t>{values, static_cast<const int64_t*>(indices.data()), indptr.data(),
-                             n, m};
+      return of(int64_t{});
     });
-    return Columns(view, {data, indices, Raw(indptr)}, n, m);
+    return Columns(view, {data, indices, indptr}, n, m);
   }
 
   // "none": row numbers increase strictly and are in range; else "unsorted" or "outside".
@@ -188,10 +191,10 @@ class Columns {
     }, view_);
   }
 
-  static void check_offsets(const List& indptr, int64_t m, int64_t stored) {
-    bool good = static_cast<int64_t>(indptr.size()) == m + 1 && indptr.data()[0] == 0 &&
-                indptr.data()[m] <= stored;
-    for (int64_t j = 0; good && j < m; ++j) good = indptr.data()[j] <= indptr.data()[j + 1];
+  template <class I>
+  static void check_offsets(const I* offsets, int64_t count, int64_t m, int64_t stored) {
+    bool good = count == m + 1 && offsets[0] == 0 && offsets[m] <= stored;
+    for (int64_t j = 0; good && j < m; ++j) good = offsets[j] <= offsets[j + 1];
     require(good, "X is damaged: its indptr must start at 0, never decrease, have one entry more "
                   "than there are columns (CSR: rows) and end within data and indices.");
   }
@@ -355,4 +358,5 @@ NB_MODULE(_core, module) {
   module.attr("CHUNK") = kChunk;
   module.attr("LANES") = kLanes;
   module.attr("SPARSE_LANES") = kSparseLanes;
+  module.attr("FEW") = kFew;
 }

@@ -24,7 +24,7 @@ struct Csc {
   using value_type = T;
   const T* data;
   const I* indices;
-  const int64_t* indptr;  // m + 1 offsets
+  const I* indptr;  // m + 1 offsets
   int64_t n, m;
 
   int64_t entries(int64_t j) const { return indptr[j + 1] - indptr[j]; }

@@ -26,6 +26,7 @@ inequality U_j < v_j proves the feature inactive in exact arithmetic.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -38,6 +39,7 @@ from .columns import Floats, Ints, Matrix
 from .problem import Problem, levels, norm
 
 Rule = Literal["safe", "gap", "paper"]
+_CHECK = 1e-6  # to which a theta1 handed in must satisfy what can be checked
 _VOID = 1e-9  # relative length of h below which it cuts nothing but rounding
 
 
@@ -158,16 +160,16 @@ def sphere(point: DualPoint, lam: float) -> Region:
     return region._replace(q_m=0.0, q_z=0.0, radius=radius + certificate.tau * point.e_p)
 
 
-def paper(point: DualPoint, lam: float, lam1: float, gap1: float = 0.0) -> Region:
+def paper(point: DualPoint, lam: float, lam1: float, gap1: float | None = None) -> Region:
     """The paper's K for theta1 = point / lam1, exact, or known to the gap `gap1` at lam1.
 
-    With gap1 = 0 theta1 is taken to be the optimum, as the paper does. With a gap the point must be
+    Without gap1 theta1 is taken to be the optimum, as the paper does. With a gap the point must be
     feasible, and K is inflated by what the gap allows.
     """
     problem = point.problem
-    tau = 1.0 / lam1 if gap1 == 0 else point.tau(lam1)
+    tau = 1.0 / lam1 if gap1 is None else point.tau(lam1)
     region = _ball(point, lam, tau)
-    r = np.sqrt(2.0 * gap1) / lam1
+    r = math.sqrt(2.0 * (gap1 or 0.0)) / lam1
     step = lam1 * tau
     h = problem.s - step * point.p
     h_norm, error = norm(h), problem.error
@@ -237,7 +239,7 @@ def look_ahead(point: DualPoint, lams: npt.ArrayLike) -> Ints:
             "A point that was checked over some features only proves nothing at other lambdas: "
             "look_ahead needs the products of all."
         )
-    grid = np.asarray(lams, dtype=np.float64)
+    grid = np.array([inputs.positive_lam(lam) for lam in np.asarray(lams)])
     if np.any(np.diff(grid) >= 0):
         raise ValueError("lams must decrease.")
     tau = point.tau(grid[0]) if len(grid) else 0.0
@@ -268,7 +270,10 @@ def screen(
     b: float | None = None,
     lam1: float | None = None,
     theta1: npt.ArrayLike | None = None,
-    **options: Any,
+    sample_weight: npt.ArrayLike | None = None,
+    penalty_factor: inputs.PenaltyFactor = None,
+    fit_intercept: bool = True,
+    standardize: bool = False,
 ) -> Screening:
     """Find the features that cannot be active at lam.
 
@@ -282,7 +287,7 @@ def screen(
         (lambda_max).
     w, b : coefficients in the units of X; b is only where the search for the exact one starts
     lam1, theta1 : the optimal alpha / lam1, exact by your word, one number per row
-    **options : sample_weight, penalty_factor, fit_intercept, standardize, as in `lambda_max`
+    sample_weight, penalty_factor, fit_intercept, standardize : as in `lambda_max`
 
     Returns
     -------
@@ -295,16 +300,24 @@ def screen(
         raise ValueError(f"lam1 and theta1 belong to rule 'paper', not to {rule!r}: hand in w.")
     if theta1 is not None and (lam1 is None or w is not None):
         raise ValueError("theta1 comes with its lam1, and without w.")
-    problem = Problem.of(X, y, **options)
+    problem = Problem.of(
+        X,
+        y,
+        sample_weight=sample_weight,
+        penalty_factor=penalty_factor,
+        fit_intercept=fit_intercept,
+        standardize=standardize,
+    )
     lam = inputs.positive_lam(lam)
+    lam1 = None if lam1 is None else inputs.positive_lam(lam1, "lam1")
     if not problem.s.any():  # F = {0}: one class, say; no feature enters at any lambda
         return _screening(problem, np.zeros(len(problem.v)))
     start = None if w is None else problem.coefficients(w)
     if theta1 is not None:
         assert lam1 is not None
-        point = exact_point(problem, inputs.positive_lam(lam1, "lam1"), theta1)
+        point = exact_point(problem, lam1, theta1)
     else:
-        point = dual_point(problem, start, start=0.0 if b is None else b)
+        point = dual_point(problem, start, start=0.0 if b is None else inputs.finite(b, "b"))
     if rule == "paper" and lam1 is None and start is not None and np.any(start[problem.v > 0]):
         raise ValueError("rule 'paper' needs the lam1 that w belongs to.")
     return apply_rule(point, lam, rule, lam1=lam1, exact=theta1 is not None)
@@ -332,26 +345,40 @@ def safe_bounds(point: DualPoint, lam: float) -> Floats:
 def _paper_bounds(point: DualPoint, lam: float, lam1: float | None, *, exact: bool) -> Floats:
     if lam1 is None:
         lam1 = float(np.max(levels(point.problem.v, point.zeta), initial=0.0))
-    gap1 = 0.0 if exact else point.certificate(lam1).gap
+        if lam1 == 0:  # no column varies with y
+            return safe_bounds(point, lam)
+    gap1 = None if exact else point.certificate(lam1).gap
     return region_bounds(point, paper(point, lam, lam1, gap1))
 
 
 def exact_point(problem: Problem, lam1: float, theta1: npt.ArrayLike) -> DualPoint:
-    """The dual point of a theta1 that is said to be optimal at lam1; what can be checked is."""
+    """The dual point of a theta1 that is said to be optimal at lam1; what can be checked is.
+
+    An optimum is feasible, and it cannot be scaled up: a constraint is tight, or it is s/lam1.
+    """
     theta = inputs.row_vector(theta1, "theta1", len(problem.y))
+    largest = np.max(np.abs(theta), initial=0.0)
+    if theta.min(initial=0.0) < -1e-9 * largest:
+        raise ValueError(f"theta1 is no dual optimum: it is negative in row {np.argmin(theta)}.")
+    alpha = lam1 * np.maximum(theta, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        xi = np.where(problem.e > 0, lam1 * theta / problem.e**2, 0.0)
+        xi = np.where(problem.e > 0, alpha / problem.e**2, 0.0)
     beta = problem.e * problem.y * xi
-    zeta = problem.products(beta)
+    p, zeta = problem.off_span(beta), problem.products(beta)
     off = distance_to_feasible(problem, beta)
-    worst = np.max(levels(problem.v, zeta), initial=0.0)
-    if off > 1e-6 * norm(beta) or worst > lam1 * (1.0 + 1e-6) or theta.min(initial=0.0) < 0:
+    if off > _CHECK * norm(beta):
         raise ValueError(
-            "theta1 is not a dual optimum at lam1: it must satisfy theta1 >= 0, y'theta1 = 0 and "
-            f"|f_j'(y theta1)| <= 1 (largest: {worst / lam1:.9g}). Hand in w instead: it need not "
-            "be exact."
+            "theta1 is no dual optimum: y'theta1 is not 0, or its product with an unpenalised "
+            f"column is not (off by {off / norm(beta):.1e} of its length)."
+        )
+    worst = float(np.max(levels(problem.v, zeta), initial=0.0)) / lam1
+    along, size = _core.dot(problem.s, p), _core.dot(p, p)
+    at_top = abs(along - size) <= _CHECK * size
+    if worst > 1.0 + _CHECK or not (worst >= 1.0 - _CHECK or (at_top and size > 0)):
+        raise ValueError(
+            "theta1 is no dual optimum at lam1: the largest |f_j'(y theta1)|, in units of the "
+            f"penalty factor, must be 1, but it is {worst:.9g}. Note that theta1 = alpha / lam1. "
+            "Hand in w instead: it need not be exact."
         )
     none = np.zeros(len(problem.v))
-    u = problem.y * (1.0 - xi)
-    p = problem.off_span(beta)
-    return DualPoint(problem, none, 0.0, u, xi, p, zeta, None, off, 1.0 / lam1, -1)
+    return DualPoint(problem, none, 0.0, none, xi, p, zeta, None, off, 1.0 / lam1, -1)
