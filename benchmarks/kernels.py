@@ -97,8 +97,8 @@ def csc(n: int, counts: np.ndarray) -> sp.csc_array:
 
 
 def text(n: int = 20_000, m: int = 200_000) -> sp.csc_array:
-    """Word counts: the k-th commonest word is in about n / k^0.8 documents, the rarest in three."""
-    counts = np.clip(0.5 * n / np.arange(1, m + 1) ** 0.8, 3, n).astype(int)
+    """Word counts by Zipf's law, about 250 different words in a document, each in 3 documents."""
+    counts = np.clip(25 * n / np.arange(1, m + 1), 3, n).astype(int)
     return csc(n, np.random.default_rng(1).permutation(counts))
 
 

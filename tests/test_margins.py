@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from sievesvm.certify import DualPoint, dual_point
-from sievesvm.problem import Problem
-from sievesvm.screen import dome, region_bounds
+from sievesvm.problem import Problem, entry_levels
+from sievesvm.screening import dome, region_bounds, sphere
 
 LONG = np.longdouble
 
@@ -62,39 +62,60 @@ def product(a: np.ndarray, X: np.ndarray) -> np.ndarray:
 
 
 class Exact:
-    """The dome of a point and its maxima, in extended precision."""
+    """The dome and the sphere of a point and their maxima, in extended precision."""
 
     def __init__(self, X: np.ndarray, point: DualPoint, lam: float, tau: float) -> None:
         problem = point.problem
-        self.v = problem.v
-        n = len(problem.y)
-        e = problem.e.astype(LONG)
-        y, xi = problem.y.astype(LONG), point.xi.astype(LONG)
+        e, y = problem.e.astype(LONG), problem.y.astype(LONG)
+        xi = point.xi.astype(LONG)
         x, tau = 1 / LONG(lam), LONG(tau)
-        size = e @ e
-        s = e * (y - (e * e) @ y / size)
-        beta = e * y * xi
-        beta = beta - e * (e @ beta) / size
+        self.span = orthonormal(
+            ([e] if problem.fit_intercept else []) + [e * z for z in problem.Z.T.astype(LONG)]
+        )
+        s, beta = self.off_span(e * y), self.off_span(e * y * xi)
         self.zeta, m = product(e * beta, X), product(e * s, X)
-        mean = product(e * e, X) / size
-        step = max(1, 2_000_000 // n)
+        step = max(1, 2_000_000 // len(y))
+        parts = [e[:, None] * X[:, j : j + step] for j in range(0, X.shape[1], step)]
         self.gamma = np.concatenate(
-            [
-                np.sqrt(
-                    np.sum((e[:, None] * (X[:, j : j + step] - mean[j : j + step])) ** 2, axis=0)
-                )
-                for j in range(0, X.shape[1], step)
-            ]
+            [np.sqrt(np.sum(self.off_span(part) ** 2, axis=0)) for part in parts]
         )
         q, h = (x * s - tau * beta) / 2, s - beta
         R, H = np.sqrt(q @ q), np.sqrt(h @ h)
-        omega = np.abs(point.w).astype(LONG) @ problem.v.astype(LONG)
-        kappa = max(LONG(0), omega - tau * (h @ beta))
+        omega = np.abs(point.w).astype(LONG) @ finite(problem.v).astype(LONG)
+        c0 = max(LONG(0), omega - tau * (h @ beta)) - h @ q
         gq, gh = (x * m - tau * self.zeta) / 2, m - self.zeta
-        self.bounds = tau * self.zeta + maximum(gq, gh, self.gamma, R, H, kappa - h @ q)
-        below = -tau * self.zeta + maximum(-gq, -gh, self.gamma, R, H, kappa - h @ q)
-        self.bounds = np.maximum(self.bounds, below)
+        above = tau * self.zeta + maximum(gq, gh, self.gamma, R, H, c0)
+        below = -tau * self.zeta + maximum(-gq, -gh, self.gamma, R, H, c0)
+        self.dome = np.maximum(above, below)
         self.theta_z = np.abs(tau * self.zeta)
+        primal, a = (e * xi) @ (e * xi) / 2 + LONG(lam) * omega, LONG(lam) * tau * beta
+        gap = primal - (e * y) @ a + a @ a / 2
+        self.sphere = self.theta_z + self.gamma * np.sqrt(2 * max(gap, LONG(0))) * x
+
+    def off_span(self, a: np.ndarray) -> np.ndarray:
+        for _ in range(2):
+            for q in self.span:
+                a = a - (np.multiply.outer(q, q @ a) if a.ndim > 1 else q * (q @ a))
+        return a
+
+
+def orthonormal(columns: list[np.ndarray]) -> list[np.ndarray]:
+    """Gram and Schmidt, each column twice; columns of zeros are left out."""
+    found: list[np.ndarray] = []
+    for column in columns:
+        if not column.any():
+            continue
+        rest = column / np.abs(column).max()
+        for _ in range(3):
+            for q in found:
+                rest = rest - (q @ rest) * q
+            rest = rest / np.sqrt(rest @ rest)
+        found.append(rest)
+    return found
+
+
+def finite(v: np.ndarray) -> np.ndarray:
+    return np.where(np.isfinite(v), v, 0.0)
 
 
 def maximum(gq, gh, gamma, R, H, c0):
@@ -130,14 +151,14 @@ def test_no_bound_is_too_low_over_a_million_features():
         tau = point.tau(lam)
         exact = Exact(X, point, lam, tau)
         bounds = region_bounds(point, dome(point, lam, tau))
-        low = np.flatnonzero(~(bounds >= exact.bounds))
-        assert len(low) == 0, (X.shape, X.dtype, len(low), (exact.bounds - bounds)[low[:3]])
+        low = np.flatnonzero(~(bounds >= exact.dome))
+        assert len(low) == 0, (X.shape, X.dtype, len(low), (exact.dome - bounds)[low[:3]])
         # tau zeta is feasible in exact arithmetic too, and the norms are what they are called
         assert np.all(exact.theta_z <= problem.v)
         error = np.abs(problem.stats.gamma - exact.gamma)
         assert np.all(error <= problem.error * problem.stats.norm2)
         compared += len(bounds)
-        close += np.sum(bounds <= exact.bounds * (1 + 1e-6) + 1e-6)
+        close += np.sum(bounds <= exact.dome * (1 + 1e-6) + 1e-6)
     assert compared >= 1_000_000, compared
     assert close >= 0.5 * compared, (close, compared)  # a margin of any size would pass otherwise
 
@@ -155,9 +176,43 @@ def test_no_bound_is_too_low_with_slacks_from_a_rounded_intercept():
         lam = 0.5 * np.max(np.abs(problem.m))
         exact = Exact(X, point, lam, point.tau(lam))
         bounds = region_bounds(point, dome(point, lam))
-        assert np.all(bounds >= exact.bounds), (seed, np.max(exact.bounds - bounds))
+        assert np.all(bounds >= exact.dome), (seed, np.max(exact.dome - bounds))
         compared += m
     assert compared >= 10_000
+
+
+def test_no_bound_is_too_low_beside_unpenalised_columns():
+    """Also without an intercept and standardised: dome and sphere, every column with its factor."""
+    compared = 0
+    for seed in range(120):
+        rng = np.random.default_rng([53, seed])
+        n, m, p = int(rng.choice([12, 60, 300])), 150, int(rng.integers(0, 4))
+        X = block(rng, n, m, "float64")
+        X[:, :p] = rng.standard_normal((n, p)) + 10.0 ** rng.uniform(0, 5, p)
+        y = np.where(rng.random(n) < 0.4, 1.0, -1.0)
+        y[:2] = 1.0, -1.0
+        v = np.ones(m)
+        v[:p] = 0.0
+        problem = Problem.of(
+            X,
+            y,
+            penalty_factor=v,
+            sample_weight=weights(rng, n, [0.0, 3.0][seed % 2]),
+            fit_intercept=seed % 3 != 2,
+            standardize=seed % 4 == 3,
+        )
+        point = dual_point(problem, coefficients(rng, problem) * np.isfinite(problem.v))
+        lam = 0.5 * float(np.max(entry_levels(problem)[0]))
+        if lam == 0:
+            continue
+        exact = Exact(X, point, lam, point.tau(lam))
+        rest = (problem.v > 0) & np.isfinite(problem.v)
+        for region, bounds in ((dome, exact.dome), (sphere, exact.sphere)):
+            found = region_bounds(point, region(point, lam))
+            assert np.all((found >= bounds)[rest]), (seed, region.__name__)
+        assert np.all((exact.theta_z <= problem.v)[rest])
+        compared += 2 * rest.sum()
+    assert compared >= 30_000, compared
 
 
 def test_the_gap_is_no_less_than_in_extended_precision():
