@@ -6,6 +6,7 @@ Every figure is a median of ratios of two timings taken one after the other, so 
 the machine does slows both. With --check the exit code says whether all requirements are met.
 """
 
+# ruff: noqa: E402  (the number of BLAS threads has to be set before NumPy is imported)
 from __future__ import annotations
 
 import argparse
@@ -16,9 +17,11 @@ for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import sys
 from collections.abc import Callable, Iterator
+from itertools import chain
 from statistics import median
+from threading import Thread
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,13 +37,15 @@ class Result(NamedTuple):
     value: float
     relation: str  # ">=" or "<="
     required: float
-    note: str
+    note: str = ""
+    limit_of_machine: bool = False
 
     @property
-    def met(self) -> bool:
-        return (
-            self.value >= self.required if self.relation == ">=" else self.value <= self.required
-        )
+    def verdict(self) -> str:
+        more, less = self.value >= self.required, self.value <= self.required
+        if more if self.relation == ">=" else less:
+            return "met"
+        return "machine's limit" if self.limit_of_machine else "MISSED"
 
 
 def seconds(task: Task) -> float:
@@ -54,6 +59,15 @@ def times(first: Task, second: Task, repeat: int) -> list[tuple[float, float]]:
     first()
     second()
     return [(seconds(first), seconds(second)) for _ in range(repeat)]
+
+
+def product(source: ColumnSource, v: np.ndarray) -> Task:
+    return lambda: source.correlate(v)
+
+
+def scipy_product(X: sp.csc_array, v: np.ndarray) -> Task:
+    transposed = X.T
+    return lambda: transposed @ v
 
 
 def ratio(first: Task, second: Task, repeat: int) -> float:
@@ -77,6 +91,19 @@ def fastest_read(x: np.ndarray) -> tuple[str, Task]:
     return name, ways[name]
 
 
+def two_readers(x: np.ndarray) -> Task:
+    """Read every byte of the vector once, half of them in a second thread."""
+    halves = np.split(x[: len(x) // 2 * 2], 2)
+
+    def read() -> None:
+        helper = Thread(target=halves[1].max)  # which lets the other thread run meanwhile
+        helper.start()
+        halves[0].max()
+        helper.join()
+
+    return read
+
+
 # ---- matrices -----------------------------------------------------------------------------------
 
 
@@ -93,7 +120,9 @@ def csc(n: int, counts: np.ndarray) -> sp.csc_array:
     rows = [np.sort(rng.choice(n, count, replace=False)) for count in counts]
     indptr = np.concatenate([[0], np.cumsum(counts)])
     indices = np.concatenate(rows).astype(np.int32)
-    return sp.csc_array((rng.random(len(indices)), indices, indptr.astype(np.int32)), (n, len(counts)))
+    return sp.csc_array(
+        (rng.random(len(indices)), indices, indptr.astype(np.int32)), (n, len(counts))
+    )
 
 
 def text(n: int = 20_000, m: int = 200_000) -> sp.csc_array:
@@ -118,36 +147,43 @@ def against_bandwidth(repeat: int, megabytes: int) -> Iterator[Result]:
         for n in (200, 10_000, 200_000):
             X = dense(n, dtype, megabytes)
             source, v = as_columns(X, threads=1), np.random.default_rng(2).normal(size=n)
-            pairs = times(read, lambda: source.correlate(v), repeat)
+            pairs = times(read, product(source, v), repeat)
             value = median(a / b for a, b in pairs) * X.nbytes / x.nbytes
             speed = X.nbytes / min(b for _, b in pairs) / 1e9
             yield Result(
                 f"{dtype}, n={n}: part of read bandwidth", value, ">=", 0.8, f"{speed:.1f} GB/s"
             )
-            yield from of_threads_and_vectors(f"{dtype}, n={n}", X, repeat)
+            yield of_second_thread(f"{dtype}, n={n}", X, repeat, x)
+            yield of_eight_vectors(f"{dtype}, n={n}", X, repeat)
 
 
 def against_scipy(repeat: int) -> Iterator[Result]:
     for name, X in (("text", text()), ("uniform", uniform())):
         v = np.random.default_rng(2).normal(size=X.shape[0])
-        transposed, source = X.T, as_columns(X, threads=1)
-        value = ratio(lambda: source.correlate(v), lambda: transposed @ v, repeat)
+        value = ratio(product(as_columns(X, threads=1), v), scipy_product(X, v), repeat)
         yield Result(f"CSC {name}: time / SciPy's", value, "<=", 1.0, f"{X.nnz} entries")
-        yield from of_threads_and_vectors(f"CSC {name}", X, repeat)
+        yield of_second_thread(f"CSC {name}", X, repeat)
+        yield of_eight_vectors(f"CSC {name}", X, repeat)
 
 
-def of_threads_and_vectors(name: str, X: object, repeat: int) -> Iterator[Result]:
-    one, two = as_columns(X, threads=1), as_columns(X, threads=2)
-    V = np.random.default_rng(3).normal(size=(one.shape[0], 8))
+def of_second_thread(name: str, X: Any, repeat: int, memory: np.ndarray | None = None) -> Result:
+    """With `memory`: no more can be had where two threads already read 0.8 of what two can."""
+    v = np.random.default_rng(3).normal(size=X.shape[0])
+    one, two = (product(as_columns(X, threads=k), v) for k in (1, 2))
+    gain = ratio(one, two, repeat)
+    if memory is None:
+        return Result(f"{name}: gain of a second thread", gain, ">=", 1.6)
+    part = ratio(two_readers(memory), two, repeat) * X.nbytes / memory.nbytes
+    note = f"{part:.2f} of what two threads can read"
+    return Result(f"{name}: gain of a second thread", gain, ">=", 1.6, note, part >= 0.8)
+
+
+def of_eight_vectors(name: str, X: Any, repeat: int) -> Result:
+    source = as_columns(X, threads=1)
+    V = np.random.default_rng(3).normal(size=(source.shape[0], 8))
     v = np.ascontiguousarray(V[:, 0])
-
-    def product(source: ColumnSource, vectors: np.ndarray) -> Task:
-        return lambda: source.correlate(vectors)
-
-    gain = ratio(product(one, v), product(two, v), repeat)
-    yield Result(f"{name}: gain of a second thread", gain, ">=", 1.6, "")
-    more = ratio(product(one, V), product(one, v), repeat)
-    yield Result(f"{name}: time of 8 vectors / of one", more, "<=", 2.5, "")
+    value = ratio(product(source, V), product(source, v), repeat)
+    return Result(f"{name}: time of 8 vectors / of one", value, "<=", 2.5)
 
 
 def main() -> int:
@@ -158,15 +194,16 @@ def main() -> int:
     options = parser.parse_args()
     print(f"instruction set: {_core.instruction_sets()[-1]}, processors: {os.cpu_count()}")
     results = []
-    for result in (
-        *against_bandwidth(options.repeat, options.megabytes),
-        *against_scipy(options.repeat),
+    for result in chain(
+        against_bandwidth(options.repeat, options.megabytes), against_scipy(options.repeat)
     ):
         results.append(result)
         required = f"{result.relation} {result.required}"
-        verdict = "met" if result.met else "MISSED"
-        print(f"{result.name:45} {result.value:6.2f}  {required:8} {verdict:7} {result.note}")
-    return int(options.check and not all(result.met for result in results))
+        print(
+            f"{result.name:45} {result.value:5.2f}  {required:7} {result.verdict:15} {result.note}",
+            flush=True,
+        )
+    return int(options.check and any(result.verdict == "MISSED" for result in results))
 
 
 if __name__ == "__main__":

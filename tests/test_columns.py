@@ -210,7 +210,9 @@ def test_lists_matrices_and_frames_of_several_types_are_read():
     X = some_matrix(n=4, m=3)
     check(X.tolist(), X)
     check(X.view(np.matrix), X)
-    check(pd.DataFrame({"a": [1, 2], "b": [0.5, 1.5], "c": [True, False]}), [[1, 0.5, 1], [2, 1.5, 0]])
+    check(
+        pd.DataFrame({"a": [1, 2], "b": [0.5, 1.5], "c": [True, False]}), [[1, 0.5, 1], [2, 1.5, 0]]
+    )
     check(pd.DataFrame({"a": [1, 2]}, dtype="Int64"), [[1], [2]])
     check(np.array([[1, 2.5], [True, np.float32(0.5)]], dtype=object), [[1, 2.5], [1, 0.5]])
 
@@ -359,7 +361,7 @@ def test_what_is_not_a_matrix_of_real_numbers_is_refused_with_the_reason(X, text
     ids=["objects", "frame"],
 )
 def test_a_missing_value_that_becomes_nan_is_named_like_one(X):
-    with pytest.raises(NotFiniteError, match="NaN in row 1, column 0.*imputer"):
+    with pytest.raises(NotFiniteError, match=r"NaN in row 1, column 0\..*imputer"):
         as_columns(X).stats()
 
 

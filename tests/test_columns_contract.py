@@ -91,7 +91,7 @@ def matrix(dtype: Any, n: int = 41, m: int = 12, seed: int = 0) -> np.ndarray:
     """Columns of all sorts: zero, constant, off-centre, dense and sparse."""
     rng = np.random.default_rng(seed)
     dtype = np.dtype(dtype)
-    if dtype == bool:
+    if dtype.kind == "b":
         X = rng.random((n, m)) < 0.4
     elif dtype.kind in "iu":
         info = np.iinfo(dtype)
@@ -253,7 +253,7 @@ def test_a_list_that_does_not_increase_within_the_matrix_is_refused(make, wanted
 
 
 def test_a_vector_of_another_length_is_refused(make):
-    with pytest.raises(ValueError, match="V has shape.*41 rows"):
+    with pytest.raises(ValueError, match=r"V has shape.*41 rows"):
         make(matrix("f8")).correlate(np.ones(40))
 
 

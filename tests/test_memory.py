@@ -7,6 +7,7 @@ of the threads, and code that is loaded on first use.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -71,7 +72,10 @@ def may_reset_the_high_water_mark() -> bool:
     return True
 
 
-@pytest.mark.skipif(not may_reset_the_high_water_mark(), reason="needs Linux's /proc/self/clear_refs")
+@pytest.mark.skipif(
+    "asan" in os.environ.get("LD_PRELOAD", "") or not may_reset_the_high_water_mark(),
+    reason="needs Linux's /proc/self/clear_refs, and memory that no sanitizer holds back",
+)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_beside_the_input_there_are_64_bytes_per_column_and_16_vectors(shape, dtype):

@@ -107,8 +107,8 @@ class ColumnSource(ABC):
     - `stats`, `correlate` and `take` stand for one and the same real matrix, bit for bit.
     - f_j'v is a sum in an order fixed by the column: the same bits whatever the other columns
       asked for, the number of vectors, the threads and where the data lie.
-    - |computed f_j'v - exact| <= error_bound.relative() * sum_i |f_ij v_i|, row by row: a large value
-      in a row of little weight must not count.
+    - |computed f_j'v - exact| <= error_bound.relative() * sum_i |f_ij v_i|, row by row: a large
+      value in a row of little weight must not count.
     - Nothing handed in is ever modified.
 
     `entries_read` counts the stored entries read so far; `passes` is that in units of the matrix.
@@ -600,8 +600,7 @@ def _joined(X: Any) -> Any:
 
 def _in_order(X: Any) -> Any:
     """Return a copy with the entries of each column in order and repeated ones added."""
-    X = X.copy()
-    X.has_canonical_format = False  # whatever its maker said
+    X = X.copy()  # which forgets what its maker said of the order
     X.sort_indices()
     if _compressed(X).order_fault() != "none":
         X = _repeated_added(X)

@@ -13,7 +13,7 @@ namespace sieve {
 
 constexpr int64_t kLanes = 8;        // dense: a group of rows, one to each lane
 constexpr int64_t kSparseLanes = 4;
-constexpr int64_t kFew = 16;         // entries of a sparse column; fewer are not worth lanes
+constexpr int64_t kFew = 32;         // entries of a sparse column; fewer are not worth lanes
 constexpr int64_t kChunk = 2048;     // stored positions summed in lanes before they join the total
 constexpr int64_t kPiece = 512;      // rows; a part of a chunk
 

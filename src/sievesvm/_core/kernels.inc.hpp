@@ -57,8 +57,11 @@ inline void fetch(const T* x) {
     __builtin_prefetch(reinterpret_cast<const char*>(x) + line * kLine);
 }
 
-// The processor foresees what is read next only to the end of a page.
+// The processor foresees what is read next only to the end of a page. A page ahead is best for
+// one column at a time, half a page for several side by side (1.1 times as fast with float32).
 constexpr int64_t kPage = 4096;
+template <int C>
+constexpr int64_t kAhead = C == 1 ? kPage : kPage / 2;  // bytes
 
 // Adds the rows [begin, end) to the lanes, and fetches what comes after: further rows of the same
 // columns, or, of several turns over the same rows, each its part of the next columns.
@@ -73,7 +76,7 @@ inline void add_rows(const T* const* x, Vectors V, int64_t begin, int64_t end, i
     if (turns > 1)
       for (int c = turn; c < C; c += turns) fetch(x[C + c] + i);
     else
-      for (int c = 0; c < C; ++c) fetch(x[c] + i + kPage / sizeof(T));
+      for (int c = 0; c < C; ++c) fetch(x[c] + i + kAhead<C> / sizeof(T));
     for (int64_t g = i; g < i + kLine; g += kLanes) add_group(x, V, g, all, lanes);
   }
   for (; i + kLanes <= end; i += kLanes) add_group(x, V, i, all, lanes);
