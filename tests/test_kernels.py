@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -120,25 +121,35 @@ def test_the_dot_product_of_two_vectors(n, instruction_set):
 def test_the_order_of_a_sum_is_the_one_stated(n, layout):
     """Lanes within chunks, a tree over the lanes, the rest, the chunks in order: bits by hand."""
     X, v = values("f8", n, 1), np.random.default_rng(0).normal(size=n)
-    terms, total = X[:, 0] * v, 0.0
+    sparse, total = layout == "csc", 0.0
     for first in range(0, n, _core.CHUNK):
-        total += in_lanes(terms[first : first + _core.CHUNK], layout == "csc")
-    source = SparseColumns(sp.csc_array(X)) if layout == "csc" else DenseColumns(X)
+        piece = slice(first, first + _core.CHUNK)
+        total += in_lanes(X[piece, 0], v[piece], plain if sparse else fused, sparse)
+    source = SparseColumns(sp.csc_array(X)) if sparse else DenseColumns(X)
     assert source.correlate(v)[0] == total
 
 
-def in_lanes(terms: np.ndarray, sparse: bool) -> float:
-    lanes = _core.SPARSE_LANES if sparse else _core.LANES
-    if sparse:
-        whole = len(terms) // lanes * lanes if len(terms) >= _core.FEW else 0
-    else:
-        terms = np.append(terms, np.zeros(-len(terms) % lanes))
-        whole = len(terms)
-    rounds = terms[:whole].reshape(-1, lanes)
-    sums = np.add.accumulate(np.vstack([np.zeros(lanes), rounds]))[-1]
+def in_lanes(x, v, add, sparse: bool) -> float:
+    lanes, count = (_core.SPARSE_LANES if sparse else _core.LANES), len(x)
+    whole = count if not sparse else count // lanes * lanes if count >= _core.FEW else 0
+    sums = [0.0] * lanes
+    for i in range(whole):
+        sums[i % lanes] = add(float(x[i]), float(v[i]), sums[i % lanes])
     while len(sums) > 1:
-        sums = sums[: len(sums) // 2] + sums[len(sums) // 2 :]
-    return float(np.add.accumulate(np.append(sums, terms[whole:]))[-1])
+        half = len(sums) // 2
+        sums = [a + b for a, b in zip(sums[:half], sums[half:], strict=True)]
+    for i in range(whole, count):
+        sums[0] = add(float(x[i]), float(v[i]), sums[0])
+    return sums[0]
+
+
+def plain(a: float, b: float, c: float) -> float:
+    return a * b + c
+
+
+def fused(a: float, b: float, c: float) -> float:
+    """a b + c, rounded once."""
+    return float(Fraction(a) * Fraction(b) + Fraction(c))
 
 
 def test_the_core_refuses_arrays_that_do_not_fit():

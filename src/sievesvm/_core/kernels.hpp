@@ -3,9 +3,9 @@
 // The order of every sum is fixed by the column alone: stored positions are cut into chunks of
 // kChunk, within a chunk position i adds to lane i mod kLanes, the lanes are added in a fixed
 // tree, the chunks in order. Of a sparse column, what is left over after whole rounds of the lanes
-// is added last, one by one, and so are all of a few. So f_j'v has the same bits whatever the block of columns, the
-// number of threads, the number of right-hand sides and the instruction set (no fused
-// multiply-add is used), and skipping rows with v = 0 changes nothing.
+// is added last, one by one, and so are all of a few. Dense multiply-adds are fused, sparse ones are
+// not. So f_j'v has the same bits whatever the block of columns, the number of threads, the number
+// of right-hand sides and the instruction set, and skipping rows with v = 0 changes nothing.
 #pragma once
 #include "views.hpp"
 

@@ -55,11 +55,28 @@ template <> inline Part load_part<int16_t>(const int16_t* x) { return to_double(
 template <> inline Part load_part<uint16_t>(const uint16_t* x) { return to_double(ints(x)); }
 #endif
 
+// a b + c, rounded once: half the instructions, and the same bits on every processor. Without the
+// instruction it is slow; processors of the last ten years have it.
+inline Part fused(Part a, Part b, Part c) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Part>(_mm512_fmadd_pd(reinterpret_cast<__m512d>(a),
+                                                reinterpret_cast<__m512d>(b),
+                                                reinterpret_cast<__m512d>(c)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<Part>(_mm256_fmadd_pd(reinterpret_cast<__m256d>(a),
+                                                reinterpret_cast<__m256d>(b),
+                                                reinterpret_cast<__m256d>(c)));
+#else
+  for (int l = 0; l < kWidth; ++l) c[l] = __builtin_fma(a[l], b[l], c[l]);
+  return c;
+#endif
+}
+
 struct Pack {
   Part part[kParts];
 
   void add_product(const Pack& a, const Pack& b) {
-    for (int p = 0; p < kParts; ++p) part[p] += a.part[p] * b.part[p];
+    for (int p = 0; p < kParts; ++p) part[p] = fused(a.part[p], b.part[p], part[p]);
   }
   double operator[](int l) const { return part[l / kWidth][l % kWidth]; }
 };
