@@ -2,17 +2,21 @@
 
 from .certify import Certificate, duality_gap
 from .columns import ColumnSource, as_columns
+from .path import ConvergenceWarning, SVMPath, svm_path
 from .problem import first_features, lambda_max
 from .screening import Screening, screen
 
 __all__ = [
     "Certificate",
     "ColumnSource",
+    "ConvergenceWarning",
+    "SVMPath",
     "Screening",
     "as_columns",
     "duality_gap",
     "first_features",
     "lambda_max",
     "screen",
+    "svm_path",
 ]
 __version__ = "0.1.0"

@@ -74,10 +74,9 @@ class DualPoint:
     Attributes
     ----------
     w, b : coefficients and intercept, the exact ones of all that is not penalised
-    u, xi : scores of the penalised columns, and the slacks of all
+    xi, e_xi : slacks, and a bound on |e (xi - exact xi)|
     p : T beta, beta = e y xi
     zeta : g_j'beta for `columns` (None: all columns)
-    e_xi : bound on |e (xi - exact xi)|
     off : bound on the distance from p to a point with y a >= 0 in the range of T
     scale : the largest tau for which that point, times tau, is feasible for `columns`
     limiting : the column that limits it, -1: none
@@ -86,8 +85,8 @@ class DualPoint:
     problem: Problem
     w: Floats
     b: float
-    u: Floats
     xi: Floats
+    e_xi: float
     p: Floats
     zeta: Floats
     columns: Ints | None
@@ -103,10 +102,6 @@ class DualPoint:
     @cached_property
     def beta_norm(self) -> float:
         return norm(self.problem.e * self.xi)
-
-    @cached_property
-    def e_xi(self) -> float:
-        return slack_error(self.problem, self.w, self.b)
 
     @cached_property
     def omega(self) -> float:
@@ -146,9 +141,7 @@ class DualPoint:
         """The point with every error taken to be zero. Not safe: it measures the margins."""
         problem = replace(self.problem)
         problem.__dict__.update(error=0.0, rounding=0.0)
-        point = replace(self, problem=problem, off=0.0)
-        point.__dict__.update(e_xi=0.0)
-        return point
+        return replace(self, problem=problem, off=0.0, e_xi=0.0)
 
     def tau(self, lam: float) -> float:
         """The scale with the largest dual value at lam among the feasible ones."""
@@ -157,15 +150,15 @@ class DualPoint:
             return 0.0
         return self.scale if along >= self.scale * size else along / size
 
-    def primal(self, lam: float, w: Floats, b: float) -> Primal:
-        """P(w, b) for any coefficients of the unpenalised columns beside those of the point."""
-        u = self.u + self.problem.Z @ w[self.problem.free]
-        return primal_value(self.problem, lam, w, b, u)
+    def certificate(
+        self, lam: float, primal: Primal | None = None, tau: float | None = None
+    ) -> Certificate:
+        """The gap at lam between `primal` (default: that of this point) and this dual point.
 
-    def certificate(self, lam: float, primal: Primal | None = None) -> Certificate:
-        """The gap at lam between `primal` (default: that of this point) and this dual point."""
-        primal = primal or self.primal(lam, self.w, self.b)
-        tau = self.tau(lam)
+        `tau` is the best by default; any up to `scale` is feasible.
+        """
+        primal = primal or primal_value(self.problem, lam, self.w, self.xi, self.e_xi)
+        tau = self.tau(lam) if tau is None else tau
         a = lam * tau * self.p
         dual = dual_value(self.problem, a)
         gap = float(primal.value - dual + primal.error + self._dual_error(a, lam * tau * self.e_p))
@@ -197,21 +190,37 @@ def dual_point(
     u = problem.scores(w)
     b, w[problem.free] = problem.fit_unpenalised(u, start)
     xi = problem.slacks(u + problem.Z @ w[problem.free], b)
+    zeta = _products(problem, w, problem.e * problem.y * xi, columns)
+    return settled_point(problem, w, b, xi, slack_error(problem, w, b), zeta, columns)
+
+
+def settled_point(
+    problem: Problem,
+    w: Floats,
+    b: float,
+    xi: Floats,
+    e_xi: float,
+    zeta: Floats,
+    columns: Ints | None,
+    rounding: float = 1.0,
+) -> DualPoint:
+    """The dual point of slacks xi whose products with `columns` are known.
+
+    `rounding` says how much less exact the products are than those of the source.
+    """
     beta = problem.e * problem.y * xi
     off = distance_to_feasible(problem, beta)
-    zeta = _products(problem, w, beta, columns)
-    v = problem.v if columns is None else problem.v[columns]
     scale, limiting = _core.feasible_scale(
         problem.features(zeta, columns),
-        v,
-        e_zeta=problem.error * norm(beta),
+        problem.v if columns is None else problem.v[columns],
+        e_zeta=rounding * problem.error * norm(beta),
         e_gamma=problem.error,
         off=off,
     )
     if columns is not None and limiting >= 0:
         limiting = int(columns[limiting])
     p = problem.off_span(beta)
-    return DualPoint(problem, w, b, u, xi, p, zeta, columns, off, scale, limiting)
+    return DualPoint(problem, w, b, xi, e_xi, p, zeta, columns, off, scale, limiting)
 
 
 def _products(problem: Problem, w: Floats, beta: Floats, columns: Ints | None) -> Floats:
@@ -294,6 +303,8 @@ def certify(problem: Problem, lam: float, w: Floats, b: float | None = None) -> 
     if b and not problem.fit_intercept:
         raise ValueError(f"b is {b!r}, but the problem has no intercept.")
     point = dual_point(problem, w, start=b or 0.0)
+    u = problem.scores(w)
     if b is None:
-        b = problem.exact_intercept(point.u + problem.Z @ w[problem.free], point.b)
-    return point.certificate(lam, point.primal(lam, w, b))
+        b = problem.exact_intercept(u, point.b)
+    xi, e_xi = problem.slacks(u, b), slack_error(problem, w, b)
+    return point.certificate(lam, primal_value(problem, lam, w, xi, e_xi))

@@ -6,6 +6,7 @@ import numpy as np
 
 from .certify import certify, dual_point
 from .example import load_example
+from .path import svm_path
 from .problem import Problem, entry_levels, first_features
 from .screening import apply_rule
 
@@ -37,7 +38,16 @@ def main() -> None:
     print(
         "\nEvery discarded protein has coefficient 0 in the optimal model at that lambda: proved."
     )
-    print(f"Read so far: {problem.source.passes:.2f} times the data, for all of the table.")
+
+    path = svm_path(X, y, standardize=True)
+    print("\nThe whole path: 100 lambdas, every model certified.\n")
+    print("  lambda  proteins  looked at   relative gap   times the data was read")
+    for k in range(0, len(path.lams), 11):
+        print(
+            f"{path.lams[k]:8.3f} {path.n_active[k]:9d} {path.n_kept[k]:10d} "
+            f"{path.gaps[k] / path.primal[k]:14.1e} {path.passes[k]:14.2f}"
+        )
+    print(f"\n{sum(status == 'converged' for status in path.status)} of 100 converged.")
 
 
 if __name__ == "__main__":

@@ -166,17 +166,25 @@ class Problem:
         return off_span(self.basis.Q, a)[0]
 
     def products(self, beta: Floats, columns: Ints | None = None) -> Floats:
-        """g_j'beta for the columns asked for (None: all): one product with each.
+        """g_j'beta for the columns asked for (None: all): one product with each."""
+        vector = self.product_vector(beta)
+        return self.centred(self.source.correlate(vector, columns), vector, columns)
 
-        Always centred: what rounding left of beta in the span would be multiplied by the mean of
-        the column otherwise. Without unpenalised columns the mean is taken off afterwards, so that
+    def product_vector(self, beta: Floats) -> Floats:
+        """What the columns are multiplied with for g_j'beta, up to `centred`."""
+        return self.e * (self.off_span(beta) if len(self.free) else beta)
+
+    def centred(self, products: Floats, vector: Floats, columns: Ints | None = None) -> Floats:
+        """g_j'beta from the products f_j'vector.
+
+        What rounding left of beta in the span would be multiplied by the mean of the column. With
+        unpenalised columns the vector was projected; otherwise the mean is taken off here, so that
         rows with beta_i = 0 need not be read.
         """
         chosen = slice(None) if columns is None else columns
-        vector = self.e * (self.off_span(beta) if len(self.free) else beta)
-        zeta = self.source.correlate(vector, columns)
+        zeta = products
         if self.fit_intercept and not len(self.free):
-            zeta -= self.stats.mean[chosen] * vector.sum()
+            zeta = zeta - self.stats.mean[chosen] * vector.sum()
         return np.where(self.stats.gamma[chosen] == 0, 0.0, zeta)
 
     def features(self, zeta: Floats, columns: Ints | None = None) -> _core.Features:
@@ -230,13 +238,12 @@ class Primal(NamedTuple):
     error: float
 
 
-def primal_value(problem: Problem, lam: float, w: Floats, b: float, u: Floats) -> Primal:
-    """P(w, b), where u = X w as `scores` computes it."""
-    beta = problem.e * problem.slacks(u, b)
+def primal_value(problem: Problem, lam: float, w: Floats, xi: Floats, e_xi: float) -> Primal:
+    """P at coefficients w with slacks xi, which are exact to |e (xi - exact)| <= e_xi."""
+    beta = problem.e * xi
     loss, penalty = 0.5 * _core.dot(beta, beta), lam * problem.penalty(w)
-    e_xi = slack_error(problem, w, b)
     rounding = problem.rounding * loss + (np.count_nonzero(w) + 8) * 2.0 * _FLOAT64 * penalty
-    return Primal(loss + penalty, float(e_xi * (np.sqrt(2.0 * loss) + e_xi) + rounding))
+    return Primal(loss + penalty, float(e_xi * (math.sqrt(2.0 * loss) + e_xi) + rounding))
 
 
 def slack_error(problem: Problem, w: Floats, b: float) -> float:

@@ -152,12 +152,12 @@ def entering_cut(point: DualPoint, lam: float, tau: float | None = None) -> Regi
     )
 
 
-def sphere(point: DualPoint, lam: float) -> Region:
+def sphere(point: DualPoint, lam: float, tau: float | None = None) -> Region:
     """The ball of radius sqrt(2 gap)/lam around the dual point."""
-    certificate = point.certificate(lam)
-    radius = np.sqrt(2.0 * certificate.gap) / lam * (1.0 + point.problem.error)
-    region = _ball(point, lam, certificate.tau)
-    return region._replace(q_m=0.0, q_z=0.0, radius=radius + certificate.tau * point.e_p)
+    tau = point.tau(lam) if tau is None else tau
+    gap = point.certificate(lam, tau=tau).gap
+    radius = math.sqrt(2.0 * gap) / lam * (1.0 + point.problem.error) + tau * point.e_p
+    return _ball(point, lam, tau)._replace(q_m=0.0, q_z=0.0, radius=radius)
 
 
 def paper(point: DualPoint, lam: float, lam1: float, gap1: float | None = None) -> Region:
@@ -381,4 +381,4 @@ def exact_point(problem: Problem, lam1: float, theta1: npt.ArrayLike) -> DualPoi
             "Hand in w instead: it need not be exact."
         )
     none = np.zeros(len(problem.v))
-    return DualPoint(problem, none, 0.0, none, xi, p, zeta, None, off, 1.0 / lam1, -1)
+    return DualPoint(problem, none, 0.0, xi, 0.0, p, zeta, None, off, 1.0 / lam1, -1)

@@ -6,10 +6,13 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <variant>
 
 #include "bounds.hpp"
+#include "face.hpp"
+#include "ledger.hpp"
 #include "line.hpp"
 #include "stats.hpp"
 
@@ -169,6 +172,24 @@ class Columns {
     return {place.row, place.column, place.value};
   }
 
+  // Calls use(rows, values) with the nonzero entries of column j, less `shift`.
+  template <class Use>
+  void with_entries(int64_t j, double shift, Use use) const {
+    require(j >= 0 && j < m_, "a column is out of range");
+    std::vector<int32_t> rows;
+    std::vector<double> values;
+    visit([&](const auto& X) {
+      for_each_entry(X, j, [&](int64_t i, double f) {
+        if (f - shift == 0) return;
+        rows.push_back(static_cast<int32_t>(i));
+        values.push_back(f - shift);
+      });
+    });
+    use(std::move(rows), std::move(values));
+  }
+
+  int64_t rows() const { return n_; }
+
   int64_t entries(const std::optional<List>& columns) const {
     check_range(columns);
     int64_t total = 0;
@@ -294,6 +315,105 @@ std::tuple<double, int64_t> feasible_scale(const Features& f, const In& v, doubl
   return {scale * kRounding, limiting};
 }
 
+// `Face` on arrays.
+class FaceHandle {
+ public:
+  FaceHandle(const In& y, const std::optional<In>& c)
+      : n_(static_cast<int64_t>(y.size())), face_(y.data(), data_or_null(c), n_) {
+    require(!c || c->size() == y.size(), "the vectors differ in length");
+  }
+  void add_ones() {
+    std::vector<int32_t> rows(n_);
+    std::iota(rows.begin(), rows.end(), 0);
+    face_.add(std::move(rows), std::vector<double>(n_, 1.0), 0.0);
+  }
+  void add(const Columns& block, const List& positions, const In& shift, const In& v) {
+    require(block.rows() == n_ && shift.size() == v.size() && positions.size() == v.size(),
+            "the block does not fit");
+    for (size_t k = 0; k < v.size(); ++k)
+      block.with_entries(positions.data()[k], shift.data()[k], [&](auto rows, auto values) {
+        face_.add(std::move(rows), std::move(values), v.data()[k]);
+      });
+  }
+  std::tuple<int64_t, bool> solve(double lam, double tol, int64_t max_steps) {
+    nb::gil_scoped_release release;
+    const Face::Outcome outcome = face_.solve(lam, tol, max_steps);
+    return {outcome.steps, outcome.converged};
+  }
+  int64_t size() const { return face_.size(); }
+  void coefficients(Out w) const {
+    require(static_cast<int64_t>(w.size()) == face_.size(), "one number per column is needed");
+    std::copy(face_.w().begin(), face_.w().end(), w.data());
+  }
+  void products(const In& vector, Out out) const {
+    require(static_cast<int64_t>(vector.size()) == n_ &&
+                static_cast<int64_t>(out.size()) == face_.size(), "the vectors do not fit");
+    face_.products(vector.data(), out.data());
+  }
+  void slacks(Out xi) const {
+    require(static_cast<int64_t>(xi.size()) == n_, "one number per row is needed");
+    for (int64_t i = 0; i < n_; ++i) xi.data()[i] = std::max(face_.residual()[i], 0.0);
+  }
+  double violation(double lam) const { return face_.violation(lam); }
+  int64_t flips() const { return face_.flips(); }
+
+ private:
+  int64_t n_;
+  Face face_;
+};
+
+// `Ledger` on arrays, which it keeps alive.
+class LedgerHandle {
+ public:
+  LedgerHandle(In m, In gamma, In norm1, In norm2, In v, const In& s, double e_m, double e_gamma)
+      : owners_{m, gamma, norm1, norm2, v},
+        n_(static_cast<int64_t>(s.size())),
+        ledger_({m.data(), gamma.data(), norm1.data(), norm2.data(), v.data(),
+                 static_cast<int64_t>(m.size())}, s.data(), n_, e_m, e_gamma) {
+    for (const In& owner : owners_) require(owner.size() == m.size(), "the arrays do not fit");
+  }
+  int32_t add_vector(const In& p, double e_zeta) {
+    require(static_cast<int64_t>(p.size()) == n_, "one number per row is needed");
+    return ledger_.add_vector(p.data(), e_zeta);
+  }
+  void record(const List& columns, const In& zeta, int32_t vector) {
+    require(columns.size() == zeta.size(), "one product per column is needed");
+    for (size_t k = 0; k < columns.size(); ++k)
+      ledger_.record(checked(columns.data()[k]), zeta.data()[k], vector);
+  }
+  void forget(const List& columns) {
+    for (size_t k = 0; k < columns.size(); ++k) ledger_.forget(checked(columns.data()[k]));
+  }
+  void discard(const List& columns, const List& until) {
+    require(columns.size() == until.size(), "one grid point per column is needed");
+    for (size_t k = 0; k < columns.size(); ++k)
+      ledger_.discard(checked(columns.data()[k]), until.data()[k]);
+  }
+  nb::tuple pending(int64_t k, const In& p, double tau, double ball) {
+    require(static_cast<int64_t>(p.size()) == n_, "one number per row is needed");
+    auto* left = new std::vector<int64_t>();
+    nb::capsule owner(left, [](void* data) noexcept {
+      delete static_cast<std::vector<int64_t>*>(data);
+    });
+    Ledger::Count count;
+    {
+      nb::gil_scoped_release release;
+      count = ledger_.pending(k, p.data(), tau, ball, *left);
+    }
+    nb::ndarray<nb::numpy, int64_t, nb::ndim<1>> columns(left->data(), {left->size()}, owner);
+    return nb::make_tuple(columns, count.bounds, count.discards);
+  }
+
+ private:
+  int64_t checked(int64_t j) const {
+    require(j >= 0 && j < static_cast<int64_t>(owners_[0].size()), "a column is out of range");
+    return j;
+  }
+  std::vector<In> owners_;
+  int64_t n_;
+  Ledger ledger_;
+};
+
 double minimise_on_line(const In& r, const In& a, const std::optional<In>& c, double start) {
   require(r.size() == a.size() && (!c || c->size() == r.size()), "the vectors differ in length");
   nb::gil_scoped_release release;
@@ -341,6 +461,25 @@ NB_MODULE(_core, module) {
       .def("entries", &Columns::entries, "columns"_a.none());
   nb::class_<Features>(module, "Features")
       .def(nb::init<In, In, In, In>(), "m"_a, "zeta"_a, "gamma"_a, "norm2"_a);
+  nb::class_<FaceHandle>(module, "Face")
+      .def(nb::init<In, std::optional<In>>(), "y"_a, "c"_a.none())
+      .def("add_ones", &FaceHandle::add_ones)
+      .def("add", &FaceHandle::add, "block"_a, "positions"_a, "shift"_a, "v"_a)
+      .def("solve", &FaceHandle::solve, "lam"_a, "tol"_a, "max_steps"_a)
+      .def("coefficients", &FaceHandle::coefficients, "w"_a)
+      .def("products", &FaceHandle::products, "vector"_a, "out"_a)
+      .def("slacks", &FaceHandle::slacks, "xi"_a)
+      .def("violation", &FaceHandle::violation, "lam"_a)
+      .def_prop_ro("flips", &FaceHandle::flips)
+      .def("__len__", &FaceHandle::size);
+  nb::class_<LedgerHandle>(module, "Ledger")
+      .def(nb::init<In, In, In, In, In, In, double, double>(), "m"_a, "gamma"_a, "norm1"_a,
+           "norm2"_a, "v"_a, "s"_a, nb::kw_only(), "e_m"_a, "e_gamma"_a)
+      .def("add_vector", &LedgerHandle::add_vector, "p"_a, "e_zeta"_a)
+      .def("record", &LedgerHandle::record, "columns"_a, "zeta"_a, "vector"_a)
+      .def("forget", &LedgerHandle::forget, "columns"_a)
+      .def("discard", &LedgerHandle::discard, "columns"_a, "until"_a)
+      .def("pending", &LedgerHandle::pending, "k"_a, "p"_a, "tau"_a, "ball"_a);
   module.def("region_bounds", &region_bounds, "region"_a, "features"_a, "extra"_a.none(), "out"_a);
   module.def("last_discard", &last_discard, "regions"_a, "features"_a,
              "extra"_a.none(), "v"_a, "out"_a);

@@ -1,0 +1,313 @@
+"""The path: optimal at every lambda by an independent solver, certified, the same by every rule."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import oracles
+from sievesvm import ConvergenceWarning, as_columns, duality_gap, lambda_max, svm_path
+from sievesvm.driver import drive
+from sievesvm.path import Path, Settings, SVMPath
+from sievesvm.problem import Problem
+
+RULES = ("safe", "gap", "paper", "none")
+
+
+def generalised(seed: int):
+    rng = np.random.default_rng([80, seed])
+    intercept = seed % 7 != 3
+    p = oracles.random_problem(
+        rng,
+        2 * int(rng.integers(3, 15)),
+        int(rng.integers(5, 12)),
+        weights=seed % 2 == 0,
+        degenerate=seed % 3 == 0,
+        offset=10.0 if seed % 5 == 0 else 0.0,
+        factors=seed % 4 == 1,
+        intercept=intercept,
+    )
+    options = {"sample_weight": p.c, "penalty_factor": p.v, "fit_intercept": intercept}
+    return p, options, p.lam_max > 1e-7 * np.linalg.norm(p.X)
+
+
+def coefficients(path: SVMPath, k: int) -> np.ndarray:
+    return path.coefs[:, [k]].toarray().ravel()
+
+
+def data(n: int = 60, m: int = 400, seed: int = 0):
+    rng = np.random.default_rng([81, seed])
+    X = rng.standard_normal((n, m))
+    y = np.where(X[:, :3].sum(axis=1) + rng.standard_normal(n) > 0, 1, -1)
+    return X, y
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_model_is_optimal_and_its_certificate_holds(rule):
+    """Against the conic solver, with weights, factors, no intercept, degenerate columns."""
+    models = 0
+    for seed in range(60):
+        p, options, of_use = generalised(seed)
+        if not of_use:
+            continue
+        path = svm_path(p.X, p.y, lams=8, tol=1e-8, screening=rule, **options)
+        assert set(path.status) == {"converged"}
+        for k, lam in enumerate(path.lams):
+            best = oracles.solve(p.X, p.y, lam, c=p.c, v=p.v, intercept=options["fit_intercept"])
+            w, b = coefficients(path, k), path.intercepts[k]
+            primal = oracles.primal_value(p.X, p.y, lam, w, b, c=p.c, v=p.v)
+            assert primal <= best.primal + best.gap + 1e-8 * primal
+            assert path.primal[k] == pytest.approx(primal, rel=1e-9)
+            assert path.gaps[k] >= primal - best.primal - best.gap
+            models += 1
+    assert models >= 300
+
+
+def test_the_certificate_agrees_with_one_made_from_nothing():
+    X, y = data()
+    path = svm_path(X, y, lams=20)
+    for k, lam in enumerate(path.lams):
+        again = duality_gap(X, y, lam, coefficients(path, k), path.intercepts[k])
+        assert again.primal == pytest.approx(path.primal[k], rel=1e-12)
+        assert again.gap <= 1e-6 * again.primal
+        assert path.certificates[k].complete
+        assert path.gaps[k] <= 1e-6 * path.primal[k]
+
+
+def test_every_rule_gives_the_same_coefficients():
+    X, y = data()
+    paths = [svm_path(X, y, lams=25, screening=rule) for rule in RULES]
+    for path in paths[1:]:
+        assert np.array_equal(path.lams, paths[0].lams)
+        size = abs(paths[0].coefs).max()
+        assert abs(path.coefs - paths[0].coefs).max() <= 1e-9 * size
+        assert path.intercepts == pytest.approx(paths[0].intercepts, abs=1e-9)
+
+
+def test_screening_reads_less():
+    X, y = data(m=5000)
+    passes = {rule: svm_path(X, y, screening=rule).passes[-1] for rule in RULES}
+    assert passes["none"] >= 100
+    assert max(passes[rule] for rule in ("safe", "gap", "paper")) <= 0.2 * passes["none"]
+
+
+def test_counts_add_up_to_the_features():
+    X, y = data()
+    path = svm_path(X, y, lams=20)
+    assert np.array_equal(path.n_kept + path.n_bounded + path.n_discarded, np.full(20, 400))
+    assert np.all(np.diff(path.passes) >= 0)
+    assert np.array_equal(path.n_active, np.diff(path.coefs.indptr))
+    assert np.all(path.n_iter >= 1)
+
+
+# --- many paths side by side ----------------------------------------------------------------------
+
+
+def test_paths_side_by_side_are_the_paths_alone_bit_for_bit():
+    """Different labels, weights, factors and tolerances over one source, with shared passes."""
+    X, y = data(seed=1)
+    rng = np.random.default_rng(82)
+    source = as_columns(X)
+    v = np.ones(400)
+    v[:2] = 0.0, np.inf
+    tasks = [
+        (Problem.of(source, y), Settings()),
+        (Problem.of(source, -y, sample_weight=rng.random(60)), Settings(tol=1e-9)),
+        (Problem.of(source, rng.permutation(y), penalty_factor=v), Settings(screening="gap")),
+        (Problem.of(source, y, sample_weight=(rng.random(60) < 0.8)), Settings()),
+        (Problem.of(source, y, standardize=True), Settings(max_active=5)),
+    ]
+
+    def paths():
+        return [
+            Path(problem, np.abs(problem.m).max() * np.geomspace(0.5, 0.05, 15), settings)
+            for problem, settings in tasks
+        ]
+
+    together, alone = paths(), paths()
+    before = source.entries_read
+    drive(source, [path.run() for path in together])
+    shared = source.entries_read - before
+    for path in alone:
+        drive(source, [path.run()])
+    separate = source.entries_read - before - shared
+    for a, b in zip(together, alone, strict=True):
+        a, b = SVMPath.of(a), SVMPath.of(b)
+        assert a.ended == b.ended
+        for name in ("lams", "intercepts", "primal", "dual", "gaps", "n_iter", "n_active"):
+            assert np.array_equal(getattr(a, name), getattr(b, name)), name
+        assert np.array_equal(a.coefs.data, b.coefs.data)
+        assert np.array_equal(a.coefs.indices, b.coefs.indices)
+    assert shared < 0.7 * separate
+
+
+# --- how a path can end ---------------------------------------------------------------------------
+
+
+def test_interrupted_it_returns_what_is_done():
+    X, y = data()
+
+    def stop(done: int, total: int) -> None:
+        if done >= 7:
+            raise KeyboardInterrupt
+
+    path = svm_path(X, y, progress=stop)
+    assert path.ended == "interrupted"
+    assert 7 <= len(path.lams) < 100
+    whole = svm_path(X, y)
+    assert whole.ended == "finished"
+    assert np.array_equal(path.intercepts, whole.intercepts[: len(path.lams)])
+    assert path.predict(X).shape == (60, len(path.lams))
+
+
+def test_max_active_stops_the_path():
+    X, y = data()
+    path = svm_path(X, y, max_active=10)
+    assert path.ended == "max_active"
+    assert path.n_active[-1] >= 10 > path.n_active[-2]
+
+
+def test_too_few_steps_are_said_with_the_gap():
+    X, y = data()
+    with pytest.warns(ConvergenceWarning, match="models have a gap above tol"):
+        path = svm_path(X, y, lams=10, max_iter=1)
+    assert "max_iter" in path.status
+    for k, lam in enumerate(path.lams):
+        assert (path.gaps[k] > 1e-6 * path.primal[k]) == (path.status[k] == "max_iter")
+        exact = duality_gap(X, y, lam, coefficients(path, k), path.intercepts[k])
+        assert path.primal[k] == pytest.approx(exact.primal, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "y", [np.ones(60), np.zeros(60), np.array(["a"] * 60)], ids=["one", "zero", "text"]
+)
+def test_one_class_is_trivial(y):
+    X, _ = data()
+    path = svm_path(X, y)
+    assert (path.ended, len(path.lams), path.coefs.shape) == ("trivial", 0, (400, 0))
+
+
+def test_one_class_with_given_lambdas_is_solved_by_the_intercept():
+    X, _ = data()
+    path = svm_path(X, np.ones(60), lams=[1.0, 0.1])
+    assert path.coefs.nnz == 0
+    assert np.all(path.primal == 0)
+    assert np.all(path.predict(X) == 1)
+
+
+# --- edge cases -----------------------------------------------------------------------------------
+
+
+def test_above_lambda_max_there_is_only_the_intercept():
+    X, y = data()
+    top = lambda_max(X, y)
+    path = svm_path(X, y, lams=[3 * top, top, 0.99 * top])
+    assert list(path.n_active[:2]) == [0, 0]
+    assert path.n_active[2] >= 1
+    assert path.intercepts[:2] == pytest.approx(np.mean(y))
+
+
+def test_tiny_lambda_on_separable_data():
+    X, y = data(n=20, m=100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path = svm_path(X, y, lams=30, eps=1e-6)
+    assert set(path.status) == {"converged"}
+    assert path.primal[-1] < 1e-4 * path.primal[0]
+
+
+def test_duplicate_and_opposite_columns():
+    """The split among them is not unique; the objective and the decisions are."""
+    X, y = data(n=40, m=60)
+    plain = svm_path(X, y, lams=20)
+    for more in (np.hstack([X, X]), np.hstack([X, -X, X]), np.hstack([X, X + 5.0])):
+        path = svm_path(more, y, lams=20)
+        assert path.primal == pytest.approx(plain.primal, rel=1e-8)
+        assert path.decision_function(more) == pytest.approx(plain.decision_function(X), abs=1e-5)
+
+
+def test_more_features_than_support_vectors():
+    """n = 6, lambda small: as many active features as rows, and the face is rank-deficient."""
+    rng = np.random.default_rng(83)
+    X = rng.integers(-2, 3, (6, 40)).astype(float)
+    y = np.array([1, -1, 1, -1, 1, -1])
+    path = svm_path(X, y, lams=40, eps=1e-5)
+    assert set(path.status) == {"converged"}
+    for k in (10, 39):
+        best = oracles.solve(X, y, path.lams[k])
+        assert path.primal[k] <= best.primal * (1 + 1e-6) + best.gap
+
+
+def test_a_column_of_ones_without_intercept_is_a_penalised_one():
+    X, y = data(n=30, m=20)
+    X = np.column_stack([X, np.ones(30)])
+    path = svm_path(X, y, lams=10, fit_intercept=False)
+    assert np.all(path.intercepts == 0)
+    for k, lam in enumerate(path.lams):
+        best = oracles.solve(X, y, lam, intercept=False)
+        assert path.primal[k] <= best.primal * (1 + 1e-6) + best.gap
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_the_unit_does_not_matter(scale):
+    X, y = data(n=30, m=50)
+    plain, scaled = svm_path(X, y, lams=15), svm_path(X * scale, y, lams=15)
+    assert scaled.primal == pytest.approx(plain.primal, rel=1e-9)
+    assert (scaled.coefs * scale).toarray() == pytest.approx(plain.coefs.toarray(), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", [np.asfortranarray, sp.csc_array, sp.csr_matrix, pd.DataFrame])
+def test_storage_does_not_matter(kind):
+    X, y = data(n=30, m=50)
+    X = np.where(X > 0.3, X, 0.0)
+    plain, path = svm_path(X, y, lams=15), svm_path(kind(X), y, lams=15)
+    assert path.primal == pytest.approx(plain.primal, rel=1e-10)
+    assert abs(path.coefs - plain.coefs).max() <= 1e-9
+
+
+def test_a_matrix_without_columns_has_only_the_intercept():
+    path = svm_path(np.empty((4, 0)), [0, 1, 1, 1], lams=[1.0])
+    assert path.coefs.shape == (0, 1)
+    assert path.intercepts[0] == pytest.approx(0.5)
+
+
+# --- what it returns ------------------------------------------------------------------------------
+
+
+def test_names_classes_and_decisions():
+    X, y = data(n=40, m=30)
+    frame = pd.DataFrame(X, columns=[f"gene{j}" for j in range(30)])
+    labels = np.where(y > 0, "sick", "healthy")
+    path = svm_path(frame, labels, lams=10, penalty_factor={"gene3": 0})
+    assert path.feature_names == list(frame.columns)
+    table = path.to_frame()
+    assert len(table) == path.coefs.nnz
+    assert set(table.loc[table["feature"] == 3, "name"]) == {"gene3"}
+    assert (table["feature"] == 3).sum() == 10
+    decisions = path.decision_function(frame)
+    assert decisions == pytest.approx(X @ path.coefs.toarray() + path.intercepts)
+    assert np.array_equal(path.predict(frame), np.where(decisions > 0, "sick", "healthy"))
+    assert np.mean(path.predict(frame)[:, -1] == labels) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"lams": 0}, "number of grid points"),
+        ({"lams": 2.5}, "number of grid points"),
+        ({"lams": [1.0, -1.0]}, "lams must be a positive number"),
+        ({"lams": "ten"}, "lams must be a number"),
+        ({"eps": 1.0}, "eps must be below 1"),
+        ({"eps": 0.0}, "eps must be a positive number"),
+        ({"tol": 0.0}, "tol must be a positive number"),
+        ({"screening": "strong"}, "screening must be one of safe, gap, paper, none"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, words):
+    X, y = data(n=20, m=5)
+    with pytest.raises(ValueError, match=words):
+        svm_path(X, y, **arguments)
