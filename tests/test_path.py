@@ -220,6 +220,18 @@ def test_tiny_lambda_on_separable_data():
     assert path.primal[-1] < 1e-4 * path.primal[0]
 
 
+def test_a_cold_start_takes_few_columns_more_than_it_needs():
+    """Thousands violate at w = 0, a few dozen are active: memory is for the latter."""
+    X, y = data(n=50, m=20_000)
+    problem = Problem.of(X, y)
+    path = Path(problem, 0.05 * np.abs(problem.m).max(keepdims=True), Settings())
+    drive(problem.source, [path.run()])
+    active = len(path.steps[0].support)
+    assert path.steps[0].status == "converged"
+    assert active < 60
+    assert len(path.working.columns) <= 10 * active
+
+
 def test_duplicate_and_opposite_columns():
     """The split among them is not unique; the objective and the decisions are."""
     X, y = data(n=40, m=60)

@@ -588,7 +588,10 @@ def test_bounds_do_not_depend_on_the_unit(scale):
 
 
 def test_one_product_per_feature_serves_both_signs():
-    """One pass for the statistics, one for the products; at w = 0 one for the first feature's."""
+    """Algorithm 1 costs O(mn): one pass for the statistics, one for the products.
+
+    At w = 0 the products are those of the statistics, and the cut takes those of the first feature.
+    """
     rng = np.random.default_rng(13)
     X, y = np.asfortranarray(rng.standard_normal((50, 200))), np.sign(rng.standard_normal(50))
     w = np.zeros(200)

@@ -32,6 +32,7 @@ from .solve import WorkingSet
 Rule = Literal["safe", "gap", "paper", "none"]
 _SLACK = 0.01  # of tol: how far a constraint outside the working set may be violated
 _SHIFTED = 4.0  # rounding of the working set's products and slacks, in units of the source's
+_AT_ONCE = 100  # columns that may join the working set together, or as many as are active
 _KKT = 1e-10  # to which the conditions shall hold on the working set
 
 
@@ -156,11 +157,16 @@ class Path:
         return self.ledger.pending(k, point.p, tau, tau * point.e_p)
 
     def _violating(self, lam: float, point: DualPoint, columns: Ints, zeta: Floats) -> Ints:
+        """The columns that violate their constraint, in order; of very many only the worst."""
         problem = self.problem
         error = problem.error * point.beta_norm * problem.stats.norm2[columns]
         error += problem.stats.gamma[columns] * point.off
-        limit = lam * problem.v[columns] * (1.0 + _SLACK * self.settings.tol)
-        return columns[~(np.abs(zeta) + error <= limit)]
+        level = (np.abs(zeta) + error) / (lam * problem.v[columns])
+        wrong = np.flatnonzero(~(level <= 1.0 + _SLACK * self.settings.tol))
+        most = max(_AT_ONCE, np.count_nonzero(point.w))
+        if len(wrong) > most:
+            wrong = np.sort(wrong[np.argpartition(-level[wrong], most)[:most]])
+        return columns[wrong]
 
     def _joined(self, point: DualPoint, columns: Ints, zeta: Floats) -> DualPoint:
         """The point with the products of further columns; its scale fits these as well."""
