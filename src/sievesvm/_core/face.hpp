@@ -35,9 +35,7 @@ class Face {
 
   int64_t size() const { return static_cast<int64_t>(w_.size()); }
   const std::vector<double>& w() const { return w_; }
-  const std::vector<double>& zeta() const { return zeta_; }
   const std::vector<double>& residual() const { return r_; }
-  int64_t flips() const { return flips_; }
 
   // Appends a column, given by its entries; its coefficient starts at 0.
   void add(std::vector<int32_t> rows, std::vector<double> values, double v) {

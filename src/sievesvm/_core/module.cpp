@@ -319,9 +319,7 @@ std::tuple<double, int64_t> feasible_scale(const Features& f, const In& v, doubl
 class FaceHandle {
  public:
   FaceHandle(const In& y, const std::optional<In>& c)
-      : n_(static_cast<int64_t>(y.size())), face_(y.data(), data_or_null(c), n_) {
-    require(!c || c->size() == y.size(), "the vectors differ in length");
-  }
+      : n_(static_cast<int64_t>(y.size())), face_(made(y, c)) {}
   void add_ones() {
     std::vector<int32_t> rows(n_);
     std::iota(rows.begin(), rows.end(), 0);
@@ -354,10 +352,12 @@ class FaceHandle {
     require(static_cast<int64_t>(xi.size()) == n_, "one number per row is needed");
     for (int64_t i = 0; i < n_; ++i) xi.data()[i] = std::max(face_.residual()[i], 0.0);
   }
-  double violation(double lam) const { return face_.violation(lam); }
-  int64_t flips() const { return face_.flips(); }
 
  private:
+  static Face made(const In& y, const std::optional<In>& c) {
+    require(!c || c->size() == y.size(), "the vectors differ in length");
+    return Face(y.data(), data_or_null(c), static_cast<int64_t>(y.size()));
+  }
   int64_t n_;
   Face face_;
 };
@@ -469,8 +469,6 @@ NB_MODULE(_core, module) {
       .def("coefficients", &FaceHandle::coefficients, "w"_a)
       .def("products", &FaceHandle::products, "vector"_a, "out"_a)
       .def("slacks", &FaceHandle::slacks, "xi"_a)
-      .def("violation", &FaceHandle::violation, "lam"_a)
-      .def_prop_ro("flips", &FaceHandle::flips)
       .def("__len__", &FaceHandle::size);
   nb::class_<LedgerHandle>(module, "Ledger")
       .def(nb::init<In, In, In, In, In, In, double, double>(), "m"_a, "gamma"_a, "norm1"_a,
