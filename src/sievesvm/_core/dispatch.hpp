@@ -89,13 +89,21 @@ class RightHandSides {
       offsets_.clear();
   }
 
+  // The first address from `begin` on that starts a cache line: no load is split over two.
+  static double* aligned(double* begin) {
+    constexpr uintptr_t kBytes = kLanes * sizeof(double);
+    const uintptr_t address = reinterpret_cast<uintptr_t>(begin);
+    return reinterpret_cast<double*>((address + kBytes - 1) / kBytes * kBytes);
+  }
+
   void interleave(int64_t n, const double* table) {
     const int64_t count = vectors_.count;
-    table_.resize((n + kLanes - 1) / kLanes * kLanes * count);
+    table_.resize((n + kLanes - 1) / kLanes * kLanes * count + kLanes);
+    double* lanes = aligned(table_.data());
     for (int64_t i = 0; i < n; ++i)
       for (int64_t k = 0; k < count; ++k)
-        table_[(i / kLanes * count + k) * kLanes + i % kLanes] = table[i * count + k];
-    vectors_.data = table_.data();
+        lanes[(i / kLanes * count + k) * kLanes + i % kLanes] = table[i * count + k];
+    vectors_.data = lanes;
   }
 
   Vectors vectors_;

@@ -102,6 +102,21 @@ inline Pack load_some(const T* x, int64_t count) {
   return load(padded);
 }
 
+#if defined(__AVX512F__)
+inline __mmask8 first_lanes(int64_t count) { return static_cast<__mmask8>((1u << count) - 1); }
+
+template <>
+inline Pack load_some<double>(const double* x, int64_t count) {
+  return {{reinterpret_cast<Part>(_mm512_maskz_loadu_pd(first_lanes(count), x))}};
+}
+
+template <>
+inline Pack load_some<float>(const float* x, int64_t count) {
+  return {{reinterpret_cast<Part>(
+      _mm512_cvtps_pd(_mm256_maskz_loadu_ps(first_lanes(count), x)))}};
+}
+#endif
+
 // Adds the upper half of the lanes to the lower, until one is left.
 inline double sum(const Pack& lanes) {
   typedef double Four __attribute__((vector_size(4 * sizeof(double))));
