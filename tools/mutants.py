@@ -66,7 +66,7 @@ MUTATIONS = [
     Mutation(
         "zeta not centred",
         "src/sievesvm/problem.py",
-        "zeta -= self.stats.mean[chosen] * vector.sum()",
+        "zeta = zeta - self.stats.mean[chosen] * vector.sum()",
         "pass",
     ),
 ]
