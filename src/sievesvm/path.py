@@ -163,7 +163,7 @@ class Path:
         error += problem.stats.gamma[columns] * point.off
         level = (np.abs(zeta) + error) / (lam * problem.v[columns])
         wrong = np.flatnonzero(~(level <= 1.0 + _SLACK * self.settings.tol))
-        most = max(_AT_ONCE, np.count_nonzero(point.w))
+        most = max(_AT_ONCE, int(np.count_nonzero(point.w)))
         if len(wrong) > most:
             wrong = np.sort(wrong[np.argpartition(-level[wrong], most)[:most]])
         return columns[wrong]
