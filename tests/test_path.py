@@ -306,6 +306,12 @@ def test_names_classes_and_decisions():
     assert np.mean(path.predict(frame)[:, -1] == labels) > 0.9
 
 
+def test_a_missing_value_is_named_as_the_user_knows_it():
+    frame = pd.DataFrame({"a": [1.0, 2, 3, 4], "tp53": [1, 2, np.nan, 4]})
+    with pytest.raises(ValueError, match=r"row 2, column 1 \('tp53'\)"):
+        svm_path(frame, [0, 1, 0, 1])
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

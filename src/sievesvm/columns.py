@@ -242,7 +242,8 @@ def basis(e: Floats, Z: Floats, centre: bool) -> Basis:
     if centre and e.any():
         Q[:, 0], R[0, 0], rank = _unit(e), 1.0, 1
     for k in range(p):
-        column, loss = (_centred(e, Z[:, k]), _digits_lost(e, Z[:, k])) if centre else (Z[:, k], 1)
+        column = _centred(e, Z[:, k]) if centre else Z[:, k]
+        loss = _digits_lost(e, Z[:, k], column)
         rest, coefficients = off_span(Q[:, :rank], _unit(e * column))
         off = math.sqrt(_core.dot(rest, rest))
         if off <= 64 * 2.0**-53 * (rank + 1) * loss:
@@ -278,9 +279,9 @@ def _centred(e: Floats, z: Floats) -> Floats:
     return z
 
 
-def _digits_lost(e: Floats, z: Floats) -> float:
+def _digits_lost(e: Floats, z: Floats, centred: Floats) -> float:
     """How much of the rounding of z, per unit of it, is rounding of z less its mean."""
-    spread = np.max(np.abs(_centred(e, z)[e > 0]), initial=0.0)
+    spread = np.max(np.abs(centred[e > 0]), initial=0.0)
     return float(np.max(np.abs(z[e > 0]), initial=0.0) / spread) if spread > 0 else 1.0
 
 

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 
 from . import _core, inputs
 from .certify import Certificate, DualPoint, settled_point
-from .columns import Floats, Ints, Matrix, as_columns, feature_names
+from .columns import ColumnSource, Floats, Ints, Matrix
 from .driver import Ask, Correlate, Run, Take, drive
 from .problem import Problem, entry_levels, norm, slack_error
 from .screening import Region, dome, paper, sphere
@@ -45,19 +45,6 @@ class Settings(NamedTuple):
     screening: Rule = "safe"
     max_active: int | None = None
     max_iter: int = 10_000
-
-
-class _Settled(NamedTuple):
-    """How the features outside the working set were settled."""
-
-    computed: Ints
-    n_bounds: int = 0
-    n_discards: int = 0
-
-    @property
-    def complete(self) -> bool:
-        """Whether the dual point is feasible for every feature, so that it serves elsewhere."""
-        return self.n_discards == 0
 
 
 class Step(NamedTuple):
@@ -116,7 +103,7 @@ class Path:
 
     def _solve_at(self, k: int, lam: float) -> Generator[Ask, Any, Step]:
         """Solve on the working set and let it grow until every other feature is settled."""
-        steps, settled = 0, _Settled(np.empty(0, dtype=np.int64))
+        steps = 0
         while True:
             steps += self.working.solve(lam, _KKT, self.settings.max_iter - steps).steps
             point, vector = self._point()
@@ -126,16 +113,15 @@ class Path:
                 zeta = self.problem.centred((yield Correlate(vector, left)), vector, left)
                 number = self.ledger.add_vector(point.p, self.problem.error * point.beta_norm)
                 self.ledger.record(left, zeta, number)
-            settled = _Settled(left, n_bounds, n_discards)
             violating = self._violating(lam, point, left, zeta)
             point = self._joined(point, left, zeta)
-            if settled.complete:
+            if n_discards == 0:  # feasible for every feature, so that the point serves elsewhere
                 self._look_ahead(k, lam, point, left, zeta)
             if len(violating) == 0 or steps >= self.settings.max_iter:
                 break
             self.ledger.forget(violating)
             self.working.add((yield Take(violating)), violating)
-        return self._step(lam, point, settled, steps)
+        return self._step(lam, point, n_bounds, n_discards, steps)
 
     def _point(self) -> tuple[DualPoint, Floats]:
         """The dual point of the working set's solution, and the vector for further products."""
@@ -208,12 +194,14 @@ class Path:
         source = self.problem.source
         return (source.entries_read - self.read_before) / max(source.entries(), 1)
 
-    def _step(self, lam: float, point: DualPoint, settled: _Settled, steps: int) -> Step:
+    def _step(
+        self, lam: float, point: DualPoint, n_bounds: int, n_discards: int, steps: int
+    ) -> Step:
         certificate = replace(
             point.certificate(lam),
-            n_products=len(self.problem.v) - settled.n_bounds - settled.n_discards,
-            n_bounds=settled.n_bounds,
-            n_discards=settled.n_discards,
+            n_products=len(self.problem.v) - n_bounds - n_discards,
+            n_bounds=n_bounds,
+            n_discards=n_discards,
         )
         converged = certificate.relative_gap <= self.settings.tol
         support = np.flatnonzero(point.w)
@@ -224,8 +212,7 @@ class Path:
             point.b,
             certificate,
             steps,
-            (self.problem.source.entries_read - self.read_before)
-            / max(self.problem.source.entries(), 1),
+            self._passes(),
             0.0,
             "converged" if converged else "max_iter",
         )
@@ -390,17 +377,15 @@ def svm_path(
             f"screening must be one of {', '.join(get_args(Rule))}, but it is {screening!r}."
         )
     tol = inputs.positive_lam(tol, "tol")
-    source = as_columns(X)
-    before = source.entries_read
+    before = X.entries_read if isinstance(X, ColumnSource) else 0
     problem = Problem.of(
-        source,
+        X,
         y,
         sample_weight=sample_weight,
-        penalty_factor=inputs.factors(penalty_factor, source.shape[1], inputs.column_labels(X)),
+        penalty_factor=penalty_factor,
         fit_intercept=fit_intercept,
         standardize=standardize,
     )
-    problem = replace(problem, names=feature_names(X))
     grid = _grid(problem, lams, eps)
     path = Path(problem, grid, Settings(tol, screening, max_active, int(max_iter)), before)
     if len(grid) == 0:
@@ -412,7 +397,7 @@ def svm_path(
             progress(len(path.steps), len(grid))
 
     try:
-        drive(source, [path.run()], report)
+        drive(problem.source, [path.run()], report)
     except KeyboardInterrupt:
         path.ended = "interrupted"
     _warn_of_gaps(path)
