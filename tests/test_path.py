@@ -12,8 +12,9 @@ import scipy.sparse as sp
 import oracles
 from sievesvm import ConvergenceWarning, as_columns, duality_gap, lambda_max, svm_path
 from sievesvm.driver import drive
-from sievesvm.path import Path, Settings, SVMPath
+from sievesvm.path import Path, Settings
 from sievesvm.problem import Problem
+from sievesvm.result import SVMPath
 
 RULES = ("safe", "gap", "paper", "none")
 
@@ -136,7 +137,7 @@ def test_paths_side_by_side_are_the_paths_alone_bit_for_bit():
         drive(source, [path.run()])
     separate = source.entries_read - before - shared
     for a, b in zip(together, alone, strict=True):
-        a, b = SVMPath.of(a), SVMPath.of(b)
+        a, b = (SVMPath.of(path.problem, path.steps, path.ended) for path in (a, b))
         assert a.ended == b.ended
         for name in ("lams", "intercepts", "primal", "dual", "gaps", "n_iter", "n_active"):
             assert np.array_equal(getattr(a, name), getattr(b, name)), name

@@ -2,8 +2,9 @@
 
 from .certify import Certificate, duality_gap
 from .columns import ColumnSource, as_columns
-from .path import ConvergenceWarning, SVMPath, svm_path
+from .path import ConvergenceWarning, svm_path
 from .problem import first_features, lambda_max
+from .result import SVMPath
 from .screening import Screening, screen
 
 __all__ = [
