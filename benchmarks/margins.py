@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from sievesvm.certify import DualPoint, dual_point
 from sievesvm.example import load_example
-from sievesvm.problem import Problem, entry_levels
+from sievesvm.problem import Problem, largest_level
 from sievesvm.screening import apply_rule
 
 RATIOS = (0.99, 0.95, 0.8)
@@ -93,7 +93,7 @@ def main() -> None:
     print(f"{'data':26} {'lam1':>5} {'gap':>8}{head}")
     for name, X, y in data_sets():
         problem = Problem.of(X, y)
-        top = float(np.max(entry_levels(problem)[0]))
+        top = largest_level(problem)
         for fraction, gap in ((1.0, 0.0), (0.5, 1e-3), (0.5, 1e-6)):
             lam1 = fraction * top
             point = dual_point(problem) if gap == 0 else near_optimum(problem, lam1, gap)

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from . import _core, inputs
 from .columns import Floats, Ints, Matrix
-from .problem import Primal, Problem, dual_value, norm, primal_value, slack_error
+from .problem import Primal, Problem, Sparse, dual_value, norm, primal_value, slack_error
 
 _DROPS = 20  # rounds of leaving out rows that the correction would make negative
 _RANK = 1e-6  # below this the support does not determine the correction
@@ -83,7 +83,7 @@ class DualPoint:
     """
 
     problem: Problem
-    w: Floats
+    w: Sparse
     b: float
     xi: Floats
     e_xi: float
@@ -106,7 +106,7 @@ class DualPoint:
     @cached_property
     def omega(self) -> float:
         """At least sum v |w|, whatever the rounding of the sum."""
-        terms = np.count_nonzero(self.w) + 8
+        terms = len(self.w.support) + 8
         return self.problem.penalty(self.w) * (1.0 + terms * 2.0**-52)
 
     @cached_property
@@ -117,11 +117,6 @@ class DualPoint:
     @cached_property
     def features(self) -> _core.Features:
         return self.problem.features(self.zeta, self.columns)
-
-    @cached_property
-    def factors(self) -> Floats:
-        v = self.problem.v
-        return v if self.columns is None else v[self.columns]
 
     @cached_property
     def limiting_column(self) -> Floats:
@@ -136,6 +131,11 @@ class DualPoint:
     def limiting_products(self) -> Floats:
         """Products of `limiting_column` with the columns of the point: one more pass, once."""
         return self.problem.products(self.limiting_column, self.columns)
+
+    def joined(self, columns: Ints, zeta: Floats) -> DualPoint:
+        """The same point at a scale that fits the products with further columns as well."""
+        scale, _ = _feasible_scale(self.problem, zeta, columns, self.beta_norm, self.off)
+        return replace(self, scale=min(self.scale, scale))
 
     def without_margins(self) -> DualPoint:
         """The point with every error taken to be zero. Not safe: it measures the margins."""
@@ -168,7 +168,7 @@ class DualPoint:
 
     def _dual_error(self, a: Floats, e_a: float) -> float:
         """By how much D(a) may exceed D at the feasible point within e_a of a."""
-        problem, size, e_norm = self.problem, norm(a), norm(self.problem.e)
+        problem, size, e_norm = self.problem, norm(a), self.problem.e_norm
         slope = norm(problem.s - a) + problem.error * e_norm
         return problem.error * size * (e_norm + size) + e_a * (slope + e_a)
 
@@ -187,16 +187,17 @@ def dual_point(
     """
     w = np.zeros(problem.source.shape[1]) if w is None else w.copy()
     w[problem.free] = 0.0
-    u = problem.scores(w)
+    u = problem.scores(Sparse.of(w))
     b, w[problem.free] = problem.fit_unpenalised(u, start)
     xi = problem.slacks(u + problem.Z @ w[problem.free], b)
-    zeta = _products(problem, w, problem.e * problem.y * xi, columns)
-    return settled_point(problem, w, b, xi, slack_error(problem, w, b), zeta, columns)
+    found = Sparse.of(w)
+    zeta = _products(problem, found, problem.e * problem.y * xi, columns)
+    return settled_point(problem, found, b, xi, slack_error(problem, found, b), zeta, columns)
 
 
 def settled_point(
     problem: Problem,
-    w: Floats,
+    w: Sparse,
     b: float,
     xi: Floats,
     e_xi: float,
@@ -210,22 +211,27 @@ def settled_point(
     """
     beta = problem.e * problem.y * xi
     off = distance_to_feasible(problem, beta)
-    scale, limiting = _core.feasible_scale(
-        problem.features(zeta, columns),
-        problem.v if columns is None else problem.v[columns],
-        e_zeta=rounding * problem.error * norm(beta),
-        e_gamma=problem.error,
-        off=off,
-    )
-    if columns is not None and limiting >= 0:
-        limiting = int(columns[limiting])
+    scale, limiting = _feasible_scale(problem, zeta, columns, rounding * norm(beta), off)
     p = problem.off_span(beta)
     return DualPoint(problem, w, b, xi, e_xi, p, zeta, columns, off, scale, limiting)
 
 
-def _products(problem: Problem, w: Floats, beta: Floats, columns: Ints | None) -> Floats:
+def _feasible_scale(
+    problem: Problem, zeta: Floats, columns: Ints | None, size: float, off: float
+) -> tuple[float, int]:
+    """The largest feasible tau for products with a vector of that size; the column that limits."""
+    scale, limiting = _core.feasible_scale(
+        problem.features(zeta, columns),
+        e_zeta=problem.error * size,
+        e_gamma=problem.error,
+        off=off,
+    )
+    return scale, limiting if columns is None or limiting < 0 else int(columns[limiting])
+
+
+def _products(problem: Problem, w: Sparse, beta: Floats, columns: Ints | None) -> Floats:
     """zeta; at w = 0 without unpenalised columns T beta is s, whose products are known."""
-    if not w.any() and not len(problem.free):
+    if not len(w.support) and not len(problem.free):
         return problem.m if columns is None else problem.m[columns]
     return problem.products(beta, columns)
 
@@ -303,8 +309,9 @@ def certify(problem: Problem, lam: float, w: Floats, b: float | None = None) -> 
     if b and not problem.fit_intercept:
         raise ValueError(f"b is {b!r}, but the problem has no intercept.")
     point = dual_point(problem, w, start=b or 0.0)
-    u = problem.scores(w)
+    given = Sparse.of(w)
+    u = problem.scores(given)
     if b is None:
         b = problem.exact_intercept(u, point.b)
-    xi, e_xi = problem.slacks(u, b), slack_error(problem, w, b)
-    return point.certificate(lam, primal_value(problem, lam, w, xi, e_xi))
+    xi, e_xi = problem.slacks(u, b), slack_error(problem, given, b)
+    return point.certificate(lam, primal_value(problem, lam, given, xi, e_xi))

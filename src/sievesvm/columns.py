@@ -8,11 +8,13 @@ contract it has to meet is `tests/test_columns_contract.py`.
 
 from __future__ import annotations
 
+import copy
 import logging
 import math
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -199,6 +201,13 @@ class ColumnSource(ABC):
         wanted = _column_list(columns, self.shape[1])
         self.entries_read += self.entries(wanted)
         return self._take(wanted)
+
+    def hold(self, columns: Ints) -> tuple[InMemoryColumns, Ints]:
+        """Columns (sorted) to work on from now on without reading them again.
+
+        They are those at the returned positions of the returned block.
+        """
+        return self.take(columns), np.arange(len(columns))
 
 
 class _Weighting(NamedTuple):
@@ -401,6 +410,16 @@ class InMemoryColumns(ColumnSource):
     def entries(self, columns: Ints | None = None) -> int:
         return self._core.entries(columns)
 
+    def hold(self, columns: Ints) -> tuple[InMemoryColumns, Ints]:
+        """The columns where they are: no copy is made."""
+        self.entries_read += self.entries(columns)
+        return self._held, columns
+
+    @cached_property
+    def _held(self) -> InMemoryColumns:
+        """The same columns, with a count of entries of their own."""
+        return copy.copy(self)
+
     def dot(self, w: Floats, columns: Ints | None = None) -> Floats:
         """Return sum_k w_k f_columns[k] (None: all columns); w has one entry per column named."""
         out = np.zeros(self.shape[0])
@@ -447,6 +466,7 @@ class InMemoryColumns(ColumnSource):
     def _threads_for(self, vectors: int, columns: Ints | None = None) -> int:
         return self.threads if self.entries(columns) * vectors > _SMALL_WORK else 1
 
+    dense: bool  # whether every entry is stored, zeros as well
     _lanes: int  # additions that go on side by side within a chunk
     _outside_lanes: int  # additions at most that do not
 
@@ -454,6 +474,7 @@ class InMemoryColumns(ColumnSource):
 class DenseColumns(InMemoryColumns):
     """A dense array whose columns are contiguous (Fortran order), used in place."""
 
+    dense = True
     _lanes, _outside_lanes = _core.LANES, 0
 
     def __init__(self, X: npt.NDArray[Any], threads: int | None = None) -> None:
@@ -468,6 +489,7 @@ class DenseColumns(InMemoryColumns):
 class SparseColumns(InMemoryColumns):
     """A CSC matrix whose row numbers increase strictly in every column, used in place."""
 
+    dense = False
     _lanes, _outside_lanes = _core.SPARSE_LANES, _core.FEW
 
     def __init__(self, X: sp.csc_array | sp.csc_matrix, threads: int | None = None) -> None:

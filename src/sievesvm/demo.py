@@ -7,7 +7,7 @@ import numpy as np
 from .certify import certify, dual_point
 from .example import load_example
 from .path import svm_path
-from .problem import Problem, entry_levels, first_features
+from .problem import Problem, first_features, largest_level
 from .screening import apply_rule
 
 _STEPS = (1.0, 0.99, 0.97, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6)
@@ -21,7 +21,7 @@ def main() -> None:
 
     problem = Problem.of(X, y, standardize=True)
     point = dual_point(problem)  # of w = 0, optimal at lambda_max
-    top = float(np.max(entry_levels(problem)[0]))
+    top = largest_level(problem)
     first = ", ".join(names[j] for j in first_features(X, y, standardize=True))
     print(f"lambda_max  {top:.6g}: above it no protein is in the model")
     print(f"first       {first}: enters just below\n")

@@ -2,7 +2,8 @@
 
 A path is a generator that yields what it wants of the columns (`Correlate`, `Take`) and is sent the
 answer. The driver gathers what all running paths want next and reads the columns once for all of
-them: the union of the columns asked for, with the vectors of all side by side. No path sees
+them: the union of the columns asked for, with the vectors of all side by side. Columns that were
+taken, or that a path will ask for again, are kept, so that they are not read twice. No path sees
 another, so each gets what it would get alone, bit for bit.
 """
 
@@ -12,17 +13,23 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from .columns import ColumnSource, Floats, InMemoryColumns, Ints
 
 _MEMORY = 2**28  # bytes of vectors and products of one shared pass
+_KEPT = 2**26  # entries of columns that are kept for further products
 
 
 class Correlate(NamedTuple):
-    """Ask for f_j'vector of the columns (None: all); answered by one number for each."""
+    """Ask for f_j'vector of the columns; answered by one number for each.
+
+    `again` says that products with these columns will be asked for again.
+    """
 
     vector: Floats
-    columns: Ints | None
+    columns: Ints
+    again: bool = False
 
 
 class Take(NamedTuple):
@@ -43,31 +50,62 @@ Run = Generator[Ask, Any, None]
 
 
 class Cache:
-    """Columns that were taken, so that none is read twice."""
+    """Columns that were read and are kept, and products with any columns."""
 
     def __init__(self, source: ColumnSource) -> None:
         self.source = source
         self.blocks: list[InMemoryColumns] = []
-        self.block_of = np.full(source.shape[1], -1, dtype=np.int32)
-        self.position_of = np.zeros(source.shape[1], dtype=np.int32)
+        self.columns = np.empty(0, dtype=np.int64)  # those kept, in order
+        self.block_of = np.empty(0, dtype=np.int64)
+        self.position_of = np.empty(0, dtype=np.int64)
+        self.room = _KEPT
 
-    def fetch(self, columns: Ints) -> None:
-        missing = columns[self.block_of[columns] < 0]
-        if len(missing):
-            self.block_of[missing] = len(self.blocks)
-            self.position_of[missing] = np.arange(len(missing))
-            self.blocks.append(self.source.take(missing))
+    def keep(self, columns: Ints) -> None:
+        """Read those of the columns that are not here yet."""
+        missing = columns[~self._here(columns)]
+        if len(missing) == 0:
+            return
+        block, positions = self.source.hold(missing)
+        if not (self.blocks and self.blocks[-1] is block):
+            self.blocks.append(block)
+        order = np.argsort(np.concatenate([self.columns, missing]), kind="stable")
+        number = np.full(len(missing), len(self.blocks) - 1)
+        self.columns = np.concatenate([self.columns, missing])[order]
+        self.block_of = np.concatenate([self.block_of, number])[order]
+        self.position_of = np.concatenate([self.position_of, positions])[order]
 
     def pieces_of(self, columns: Ints) -> list[Piece]:
         """The columns, read if need be, cut where neighbours lie in different blocks."""
-        self.fetch(columns)
-        blocks = self.block_of[columns]
+        self.keep(columns)
+        at = np.searchsorted(self.columns, columns)
+        blocks, positions = self.block_of[at], self.position_of[at]
         cuts = np.flatnonzero(np.diff(blocks)) + 1
         parts = np.split(np.arange(len(columns)), cuts) if len(columns) else []
-        return [
-            Piece(self.blocks[blocks[part[0]]], self.position_of[columns[part]].astype(np.int64))
-            for part in parts
-        ]
+        return [Piece(self.blocks[blocks[part[0]]], positions[part]) for part in parts]
+
+    def products(self, V: Floats, columns: Ints, again: bool) -> Floats:
+        """f_j'v for every column asked for and every vector."""
+        here = self._here(columns)
+        missing = columns[~here]
+        if again and (size := self.source.entries(missing)) <= self.room:
+            self.room -= size
+            self.keep(missing)
+            here[:] = True
+        products = np.empty((len(columns), V.shape[1]))
+        at = np.searchsorted(self.columns, columns[here])
+        for number in np.unique(self.block_of[at]):
+            there = self.block_of[at] == number
+            rows = np.flatnonzero(here)[there]
+            products[rows] = self.blocks[number].correlate(V, self.position_of[at[there]])
+        if not here.all():
+            products[~here] = self.source.correlate(V, missing)
+        return products
+
+    def _here(self, columns: Ints) -> npt.NDArray[np.bool_]:
+        if len(self.columns) == 0:
+            return np.zeros(len(columns), dtype=bool)
+        at = np.minimum(np.searchsorted(self.columns, columns), len(self.columns) - 1)
+        return np.asarray(self.columns[at] == columns)
 
 
 def drive(
@@ -79,7 +117,7 @@ def drive(
     for number, run in enumerate(runs):
         _advance(asks, number, run, None)
     while asks:
-        answers = _answer(source, cache, asks)
+        answers = _answer(cache, asks)
         for number, answer in answers.items():
             _advance(asks, number, runs[number], answer)
         if progress is not None:
@@ -93,29 +131,25 @@ def _advance(asks: dict[int, Ask], number: int, run: Run, answer: Any) -> None:
         asks.pop(number, None)
 
 
-def _answer(source: ColumnSource, cache: Cache, asks: dict[int, Ask]) -> dict[int, Any]:
+def _answer(cache: Cache, asks: dict[int, Ask]) -> dict[int, Any]:
     takes = {number: ask for number, ask in asks.items() if isinstance(ask, Take)}
     if takes:  # those who wait for a product go on waiting, so that passes stay shared
-        cache.fetch(_union([ask.columns for ask in takes.values()]))
+        cache.keep(_union([ask.columns for ask in takes.values()]))
         return {number: cache.pieces_of(ask.columns) for number, ask in takes.items()}
     answers: dict[int, Any] = {}
     waiting = {number: ask for number, ask in asks.items() if isinstance(ask, Correlate)}
-    m = source.shape[1]
-    together = max(1, _MEMORY // (8 * (source.shape[0] + m)))
+    n, m = cache.source.shape
+    together = max(1, _MEMORY // (8 * (n + m)))
     numbers = list(waiting)
     for first in range(0, len(numbers), together):
-        group = numbers[first : first + together]
-        everything = any(waiting[k].columns is None for k in group)
-        columns = None if everything else _union([waiting[k].columns for k in group])
-        products = source.correlate(np.column_stack([waiting[k].vector for k in group]), columns)
-        for place, k in enumerate(group):
-            wanted = waiting[k].columns
-            rows = wanted if columns is None or wanted is None else np.searchsorted(columns, wanted)
-            column = products[:, place]
-            answers[k] = column if rows is None else column[rows]
+        group = [waiting[number] for number in numbers[first : first + together]]
+        columns = _union([ask.columns for ask in group])
+        vectors = np.column_stack([ask.vector for ask in group])
+        products = cache.products(vectors, columns, any(ask.again for ask in group))
+        for place, (number, ask) in enumerate(zip(numbers[first:], group, strict=False)):
+            answers[number] = products[np.searchsorted(columns, ask.columns), place]
     return answers
 
 
-def _union(lists: Sequence[Ints | None]) -> Ints:
-    asked = [columns for columns in lists if columns is not None]
-    return asked[0] if len(asked) == 1 else np.unique(np.concatenate(asked))
+def _union(lists: Sequence[Ints]) -> Ints:
+    return lists[0] if len(lists) == 1 else np.unique(np.concatenate(lists))

@@ -102,7 +102,7 @@ def factors(given: PenaltyFactor, m: int, labels: list[Any] | None) -> Floats:
     factors; a series with the labels of X as its index is such a mapping.
     """
     if given is None:
-        return np.ones(m)
+        return np.broadcast_to(1.0, m)
     given = _as_mapping(given, labels)
     if isinstance(given, Mapping):
         v = np.ones(m)

@@ -1,12 +1,12 @@
-"""The certified path: a generator that asks for columns, and what it finds.
+"""The certified path: a generator that asks for columns.
 
 For each lambda of the grid, the largest first:
 
     solve on the working set  ->  settle every other feature  ->  the working set grows, or certify
 
-A feature is settled by the cheapest proof there is: a bound from its last product (`_core.Ledger`),
-a discard by the rule, or its product. The gap is that of a dual point for which every feature is
-settled, so it holds for the whole problem, whatever the solver did.
+A feature is settled by the cheapest proof there is: a bound from its last product, a discard by the
+rule (both kept by `_core.Ledger`), or a new product. The gap is that of a dual point for which
+every feature is settled, so it holds for the whole problem, whatever the solver did.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from . import _core, inputs
 from .certify import DualPoint, settled_point
 from .columns import ColumnSource, Floats, Ints, Matrix
 from .driver import Ask, Correlate, Run, Take, drive
-from .problem import Problem, entry_levels, norm, slack_error
+from .problem import Problem, Sparse, largest_level, slack_error
 from .result import Step, SVMPath
-from .screening import Region, dome, paper, sphere
+from .screening import domes, paper, sphere
 from .solve import WorkingSet
 
 Rule = Literal["safe", "gap", "paper", "none"]
@@ -34,6 +34,8 @@ _SLACK = 0.01  # of tol: how far a constraint outside the working set may be vio
 _SHIFTED = 4.0  # rounding of the working set's products and slacks, in units of the source's
 _AT_ONCE = 100  # columns that may join the working set together, or as many as are active
 _KKT = 1e-10  # to which the conditions shall hold on the working set
+_AHEAD = 32  # grid points for which a rule discards in advance
+_VECTORS = 3  # that products were made with, for bounds; beside them 1 MiB and 2 bytes a column
 
 
 class ConvergenceWarning(UserWarning):
@@ -60,20 +62,21 @@ class Path:
 
     def __post_init__(self) -> None:
         problem, stats = self.problem, self.problem.stats
+        n, m = problem.source.shape
+        self.entries = max(problem.source.entries(), 1)
         self.working = WorkingSet(problem)
-        self.penalised = np.flatnonzero((problem.v > 0) & np.isfinite(problem.v))
         self.ledger = _core.Ledger(
             problem.m,
             stats.gamma,
             stats.norm1,
             stats.norm2,
-            problem.v,
+            problem.factors,
             problem.s,
-            e_m=problem.error * norm(problem.e),
-            e_gamma=problem.error,
+            e_s=problem.error * problem.e_norm,
+            error=problem.error,
+            most_vectors=_VECTORS + (2**20 + 2 * m) // (8 * n),
+            by_bounds=self.settings.screening != "none",
         )
-        start = self.ledger.add_vector(problem.s, problem.error * norm(problem.s))
-        self.ledger.record(self.penalised, problem.m[self.penalised], start)
 
     def run(self) -> Run:
         """Solve at one lambda after the other."""
@@ -93,40 +96,57 @@ class Path:
         while True:
             steps += self.working.solve(lam, _KKT, self.settings.max_iter - steps).steps
             point, vector = self._point()
-            left, n_bounds, n_discards = self._pending(k, lam, point)
-            zeta = np.empty(0)
-            if len(left):
-                zeta = self.problem.centred((yield Correlate(vector, left)), vector, left)
-                number = self.ledger.add_vector(point.p, self.problem.error * point.beta_norm)
-                self.ledger.record(left, zeta, number)
-            violating = self._violating(lam, point, left, zeta)
-            point = self._joined(point, left, zeta)
-            if n_discards == 0:  # feasible for every feature, so that the point serves elsewhere
-                self._look_ahead(k, lam, point, left, zeta)
-            if len(violating) == 0 or steps >= self.settings.max_iter:
+            grows = steps < self.settings.max_iter
+            point, violating, n_products = yield from self._settle(k, lam, point, vector, grows)
+            if len(violating) == 0:
                 break
             self.ledger.forget(violating)
             self.working.add((yield Take(violating)), violating)
-        return self._step(lam, point, n_bounds, n_discards, steps)
+        step = self._step(k, lam, point, n_products, steps)
+        self._look_ahead(k, k + 1, lam, point)
+        self.ledger.accept(point.tau(lam))
+        return step
 
     def _point(self) -> tuple[DualPoint, Floats]:
         """The dual point of the working set's solution, and the vector for further products."""
         problem, columns = self.problem, self.working.columns
         coef, b = self.working.coefficients()
-        w = np.zeros(len(problem.v))
-        w[columns] = coef
+        active = np.flatnonzero(coef)
+        active = active[np.argsort(columns[active])]
+        w = Sparse(columns[active], coef[active])
         xi = self.working.slacks()
         vector = problem.product_vector(problem.e * problem.y * xi)
         zeta = problem.centred(self.working.products(vector), vector, columns)
         e_xi = _SHIFTED * slack_error(problem, w, b)
         return settled_point(problem, w, b, xi, e_xi, zeta, columns, _SHIFTED), vector
 
-    def _pending(self, k: int, lam: float, point: DualPoint) -> tuple[Ints, int, int]:
-        """The features without a proof at grid point k, and how many have which."""
-        if self.settings.screening == "none":
-            return np.setdiff1d(self.penalised, self.working.columns), 0, 0
-        tau = point.tau(lam)
-        return self.ledger.pending(k, point.p, tau, tau * point.e_p)
+    def _settle(
+        self, k: int, lam: float, point: DualPoint, vector: Floats, grows: bool
+    ) -> Generator[Ask, Any, tuple[DualPoint, Ints, int]]:
+        """Prove every feature outside the working set, the likeliest to violate it first.
+
+        Returns the point, feasible for what was looked at; the first violations found, if the
+        working set `grows`; and the number of products.
+        """
+        problem, tau = self.problem, point.tau(lam)
+        e_zeta = problem.error * point.beta_norm
+        self.ledger.consider(k, point.p, tau, tau * point.e_p, e_zeta)
+        most, n_products = max(_AT_ONCE, 2 * len(point.w.support)), 0
+        again = self.settings.screening != "none"
+        while self.ledger.left:
+            columns = self.ledger.next(most)
+            products = yield Correlate(vector, columns, again)
+            zeta = problem.centred(products, vector, columns)
+            self.ledger.record(zeta)
+            n_products += len(columns)
+            violating = self._violating(lam, point, columns, zeta)
+            point = point.joined(columns, zeta)
+            if grows and len(violating):
+                if not self.ledger.left:
+                    self._look_ahead(k, k, lam, point)
+                return point, violating, n_products
+            most = max(most, min(8 * most, len(self.ledger) // 16))
+        return point, np.empty(0, dtype=np.int64), n_products
 
     def _violating(self, lam: float, point: DualPoint, columns: Ints, zeta: Floats) -> Ints:
         """The columns that violate their constraint, in order; of very many only the worst."""
@@ -135,54 +155,29 @@ class Path:
         error += problem.stats.gamma[columns] * point.off
         level = (np.abs(zeta) + error) / (lam * problem.v[columns])
         wrong = np.flatnonzero(~(level <= 1.0 + _SLACK * self.settings.tol))
-        most = max(_AT_ONCE, int(np.count_nonzero(point.w)))
+        most = max(_AT_ONCE, len(point.w.support))
         if len(wrong) > most:
             wrong = np.sort(wrong[np.argpartition(-level[wrong], most)[:most]])
         return columns[wrong]
 
-    def _joined(self, point: DualPoint, columns: Ints, zeta: Floats) -> DualPoint:
-        """The point with the products of further columns; its scale fits these as well."""
-        scale, _ = _core.feasible_scale(
-            self.problem.features(zeta, columns),
-            self.problem.v[columns],
-            e_zeta=self.problem.error * point.beta_norm,
-            e_gamma=self.problem.error,
-            off=point.off,
-        )
-        return replace(point, scale=min(point.scale, scale))
-
-    def _look_ahead(
-        self, k: int, lam: float, point: DualPoint, columns: Ints, zeta: Floats
-    ) -> None:
-        """Discard what the rule can of the columns with a new product, at lam and further on."""
-        first, regions = self._regions(k, lam, point)
-        if len(columns) == 0 or len(regions) == 0:
+    def _look_ahead(self, k: int, first: int, lam: float, point: DualPoint) -> None:
+        """Discard what the rule can, from grid point `first` on, by a point settled at k."""
+        last = min(self.ledger.reach, first + _AHEAD - 1, len(self.lams) - 1)
+        tau, ahead = point.tau(lam), self.lams[first : last + 1]
+        if len(ahead) == 0 or self.settings.screening == "none":
             return
-        last = np.empty(len(columns), dtype=np.int64)
-        features, v = self.problem.features(zeta, columns), self.problem.v[columns]
-        _core.last_discard(np.array(regions, dtype=np.float64), features, None, v, last)
-        good = last >= 0
-        self.ledger.discard(columns[good], first + last[good])
-
-    def _regions(self, k: int, lam: float, point: DualPoint) -> tuple[int, list[Region]]:
-        """The regions of the rule, and the grid point of the first; the point is fixed for all."""
-        tau, ahead = point.tau(lam), self.lams[k:].tolist()
         if self.settings.screening == "safe":
-            return k, [dome(point, x, tau) for x in ahead]
-        if self.settings.screening == "gap":
-            return k, [sphere(point, x, tau) for x in ahead]
-        if self.settings.screening == "paper":  # inflated for one lambda: not linear in 1/lam
-            gap = point.certificate(lam).gap
-            return k + 1, [paper(point, x, lam, gap) for x in ahead[1:2]]
-        return k, []
+            regions = domes(point, ahead, tau)
+        elif self.settings.screening == "gap":
+            regions = np.array([sphere(point, float(x), tau) for x in ahead])
+        else:  # inflated for one lambda: not linear in 1/lam
+            regions = np.array([paper(point, float(ahead[0]), lam, point.certificate(lam).gap)])
+        self.ledger.look_ahead(first, regions)
 
-    def _passes(self) -> float:
-        source = self.problem.source
-        return (source.entries_read - self.read_before) / max(source.entries(), 1)
-
-    def _step(
-        self, lam: float, point: DualPoint, n_bounds: int, n_discards: int, steps: int
-    ) -> Step:
+    def _step(self, k: int, lam: float, point: DualPoint, n_products: int, n_iter: int) -> Step:
+        """What is found at one lambda, when every feature is settled."""
+        n_discards = self.ledger.count_discarded(k)
+        n_bounds = len(self.ledger) - n_discards - n_products
         certificate = replace(
             point.certificate(lam),
             n_products=len(self.problem.v) - n_bounds - n_discards,
@@ -190,18 +185,9 @@ class Path:
             n_discards=n_discards,
         )
         converged = certificate.relative_gap <= self.settings.tol
-        support = np.flatnonzero(point.w)
-        return Step(
-            lam,
-            support,
-            point.w[support],
-            point.b,
-            certificate,
-            steps,
-            self._passes(),
-            0.0,
-            "converged" if converged else "max_iter",
-        )
+        status = "converged" if converged else "max_iter"
+        passes = (self.problem.source.entries_read - self.read_before) / self.entries
+        return Step(lam, *point.w, point.b, certificate, n_iter, passes, 0.0, status)
 
 
 def svm_path(
@@ -290,7 +276,7 @@ def _grid(problem: Problem, lams: int | npt.ArrayLike, eps: float) -> Floats:
     eps = inputs.positive_lam(eps, "eps")
     if eps >= 1:
         raise ValueError(f"eps must be below 1, but it is {eps!r}.")
-    top = float(np.max(entry_levels(problem)[0], initial=0.0))
+    top = largest_level(problem)
     return np.geomspace(top, eps * top, int(count)) if top > 0 else np.empty(0)
 
 

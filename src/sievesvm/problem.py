@@ -68,12 +68,13 @@ class Problem:
     y : labels, -1 or +1
     classes : what the labels were: `classes[0]` is -1
     c : weights of the rows; None stands for ones
-    v : penalty factor of every column in raw units; 0: unpenalised, inf: left out
+    v : penalty factor of every column in raw units; 0: unpenalised, inf: left out. Where all are 1
+        it is one number, seen as an array.
     scale : by what `standardize` divides the columns, 0 for columns left out; None without it
     fit_intercept : whether there is b
     free : the columns with factor 0, less those that depend on others; Z holds them (n x p)
     basis : orthonormal basis of the span of e and e Z
-    stats : norms and gamma of every column
+    stats : what does not depend on lam, of every column
     s, m : T (e y) and its products with all columns
     """
 
@@ -87,7 +88,7 @@ class Problem:
     free: Ints
     Z: Floats
     basis: Basis
-    stats: ColumnStats
+    stats: Norms
     s: Floats
     m: Floats
     names: list[str] | None
@@ -119,13 +120,17 @@ class Problem:
         if not np.isfinite(Z).all():
             _stats(source, names)  # names the first place
         span = _basis(e, Z, fit_intercept, free, names)
-        v[np.setdiff1d(free, free[span.kept])] = np.inf  # in the span of the others already
+        dependent = np.setdiff1d(free, free[span.kept])
+        if len(dependent):
+            v[dependent] = np.inf  # in the span of the others already
         free, Z = free[span.kept], np.asfortranarray(Z[:, span.kept])
         s = np.zeros(n)
         if not _separated(sign, e, Z, fit_intercept):
             s, _ = off_span(span.Q, e * sign)
         stats = _stats(source, names, C=c, Z=Z, V=e * s, centre=fit_intercept)
         _check_scale(stats.norm2, names)
+        along = stats.products[:, 0]
+        along[stats.gamma == 0] = 0.0
 
         scale = None
         if standardize:
@@ -141,15 +146,19 @@ class Problem:
             free=free,
             Z=Z,
             basis=span,
-            stats=stats,
+            stats=Norms(stats.mean, stats.norm1, stats.norm2, stats.gamma),
             s=s,
-            m=np.where(stats.gamma == 0, 0.0, stats.products[:, 0]),
+            m=along,
             names=names,
         )
 
     @cached_property
     def e(self) -> Floats:
         return np.ones(len(self.y)) if self.c is None else np.sqrt(self.c)
+
+    @cached_property
+    def e_norm(self) -> float:
+        return norm(self.e)
 
     @cached_property
     def rounding(self) -> float:
@@ -189,9 +198,11 @@ class Problem:
 
     def features(self, zeta: Floats, columns: Ints | None = None) -> _core.Features:
         """What the bounds need of the columns that zeta belongs to."""
-        chosen = slice(None) if columns is None else columns
         stats = self.stats
-        return _core.Features(self.m[chosen], zeta, stats.gamma[chosen], stats.norm2[chosen])
+        if columns is None:
+            return _core.Features(self.m, zeta, stats.gamma, stats.norm2, self.factors)
+        v = None if self.factors is None else self.factors[columns]
+        return _core.Features(self.m[columns], zeta, stats.gamma[columns], stats.norm2[columns], v)
 
     def coefficients(self, w: Any) -> Floats:
         """Coefficients handed in by a user, checked."""
@@ -204,17 +215,20 @@ class Problem:
             )
         return dense
 
-    def scores(self, w: Floats) -> Floats:
-        """X w, from the columns with w_j != 0."""
-        support = np.flatnonzero(w)
-        if len(support) == 0:
-            return np.zeros(len(self.y))
-        return self.source.take(support).dot(w[support])
+    @property
+    def factors(self) -> Floats | None:
+        """The penalty factors; None where all are 1."""
+        return None if self.v.strides == (0,) else self.v
 
-    def penalty(self, w: Floats) -> float:
+    def scores(self, w: Sparse) -> Floats:
+        """X w, from the columns with w_j != 0."""
+        if len(w.support) == 0:
+            return np.zeros(len(self.y))
+        return self.source.take(w.support).dot(w.coef)
+
+    def penalty(self, w: Sparse) -> float:
         """sum_j v_j |w_j|."""
-        support = np.flatnonzero(w)
-        return float(self.v[support] @ np.abs(w[support]))
+        return _core.dot(self.v[w.support], np.abs(w.coef))
 
     def exact_intercept(self, u: Floats, start: float = 0.0) -> float:
         """The exact minimiser over b beside the scores u = X w; 0 without an intercept."""
@@ -231,6 +245,27 @@ class Problem:
         return np.maximum(0.0, 1.0 - self.y * (u + b))
 
 
+class Norms(NamedTuple):
+    """Mean, 1-norm, 2-norm and gamma of every column: fields of `ColumnStats`."""
+
+    mean: Floats
+    norm1: Floats
+    norm2: Floats
+    gamma: Floats
+
+
+class Sparse(NamedTuple):
+    """Coefficients that are not zero, and of which columns, in order."""
+
+    support: Ints
+    coef: Floats
+
+    @classmethod
+    def of(cls, w: Floats) -> Self:
+        support = np.flatnonzero(w)
+        return cls(support, w[support])
+
+
 class Primal(NamedTuple):
     """P(w, b) and how far rounding can have taken it from that."""
 
@@ -238,20 +273,19 @@ class Primal(NamedTuple):
     error: float
 
 
-def primal_value(problem: Problem, lam: float, w: Floats, xi: Floats, e_xi: float) -> Primal:
+def primal_value(problem: Problem, lam: float, w: Sparse, xi: Floats, e_xi: float) -> Primal:
     """P at coefficients w with slacks xi, which are exact to |e (xi - exact)| <= e_xi."""
     beta = problem.e * xi
     loss, penalty = 0.5 * _core.dot(beta, beta), lam * problem.penalty(w)
-    rounding = problem.rounding * loss + (np.count_nonzero(w) + 8) * 2.0 * _FLOAT64 * penalty
+    rounding = problem.rounding * loss + (len(w.support) + 8) * 2.0 * _FLOAT64 * penalty
     return Primal(loss + penalty, float(e_xi * (math.sqrt(2.0 * loss) + e_xi) + rounding))
 
 
-def slack_error(problem: Problem, w: Floats, b: float) -> float:
+def slack_error(problem: Problem, w: Sparse, b: float) -> float:
     """Bound on |e (xi - exact xi)|: the rounding of 1 - y (X w + b), row by row."""
-    support = np.flatnonzero(w)
-    terms = problem.stats.norm2[support] @ np.abs(w[support])
-    terms += norm(problem.e) * (1.0 + abs(b))
-    return float((len(support) + 8) * 2.0 * _FLOAT64 * terms)
+    terms = _core.dot(problem.stats.norm2[w.support], np.abs(w.coef))
+    terms += problem.e_norm * (1.0 + abs(b))
+    return float((len(w.support) + 8) * 2.0 * _FLOAT64 * terms)
 
 
 def dual_value(problem: Problem, a: Floats) -> float:
@@ -297,7 +331,7 @@ def lambda_max(
         fit_intercept=fit_intercept,
         standardize=standardize,
     )
-    return float(np.max(entry_levels(problem)[0], initial=0.0))
+    return largest_level(problem)
 
 
 def first_features(
@@ -327,15 +361,27 @@ def first_features(
     return np.flatnonzero((entry > 0) & (entry + errors >= np.max(entry - errors)))
 
 
+def largest_level(problem: Problem) -> float:
+    """lambda_max: the largest |g_j'beta| / v_j at w = 0."""
+    _, zeta = _at_zero(problem)
+    _, j = _core.feasible_scale(problem.features(zeta))
+    return float(abs(zeta[j]) / problem.v[j]) if j >= 0 else 0.0
+
+
 def entry_levels(problem: Problem) -> tuple[Floats, Floats]:
     """|g_j'beta| / v_j of every penalised column at w = 0, and their errors; 0 for the others."""
-    beta, zeta = problem.s, problem.m
-    if len(problem.free) and beta.any():
-        b, w0 = problem.fit_unpenalised(np.zeros(len(problem.y)))
-        beta = problem.e * problem.y * problem.slacks(problem.Z @ w0, b)
-        zeta = problem.products(beta)
+    beta, zeta = _at_zero(problem)
     errors = problem.error * problem.stats.norm2 * norm(beta)
     return levels(problem.v, zeta), levels(problem.v, errors)
+
+
+def _at_zero(problem: Problem) -> tuple[Floats, Floats]:
+    """T beta at w = 0, beside the exact fit of what is not penalised, and its products."""
+    if not (len(problem.free) and problem.s.any()):
+        return problem.s, problem.m
+    b, w0 = problem.fit_unpenalised(np.zeros(len(problem.y)))
+    beta = problem.e * problem.y * problem.slacks(problem.Z @ w0, b)
+    return beta, problem.products(beta)
 
 
 def levels(v: Floats, zeta: Floats) -> Floats:

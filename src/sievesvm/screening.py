@@ -36,7 +36,7 @@ import numpy.typing as npt
 from . import _core, inputs
 from .certify import DualPoint, distance_to_feasible, dual_point
 from .columns import Floats, Ints, Matrix
-from .problem import Problem, levels, norm
+from .problem import Problem, Sparse, levels, norm
 
 Rule = Literal["safe", "gap", "paper"]
 _CHECK = 1e-6  # to which a theta1 handed in must satisfy what can be checked
@@ -97,42 +97,60 @@ class Screening:
 # --- regions -----------------------------------------------------------------------------------
 
 
+def _put(regions: Floats, **fields: npt.ArrayLike) -> None:
+    """Set fields of the regions, given as rows of numbers."""
+    for name, values in fields.items():
+        regions[:, Region._fields.index(name)] = values
+
+
+def _balls(point: DualPoint, lams: Floats, tau: float) -> Floats:
+    """The balls of the variational inequality around (x s + theta)/2, and no cut: one row each.
+
+    At the first lambda the radius is that of vectors; further on it follows the difference of x.
+    """
+    problem, error, x = point.problem, point.problem.error, 1.0 / lams
+    rest, s_norm, e_norm = x[0] * problem.s - tau * point.p, norm(problem.s), problem.e_norm
+    unit = x * s_norm + tau * norm(point.p) + np.finfo(float).tiny  # longer than what is squared
+    first, further = norm(rest) / unit, (x - x[0]) * s_norm / unit
+    across = 2.0 * (x - x[0]) / unit * (_core.dot(problem.s, rest) / unit)
+    squares = (first**2 + further**2) * (1.0 + 4.0 * error) + across
+    regions = np.zeros((len(x), len(Region._fields)))
+    radius = 0.5 * unit * np.sqrt(np.maximum(squares, 0.0)) * (1.0 + error)
+    radius += x * error * e_norm + tau * point.e_p
+    _put(regions, tau=tau, q_m=0.5 * x, q_z=-0.5 * tau, radius=radius)
+    _put(regions, e_m=error * e_norm, e_zeta=error * point.beta_norm, e_gamma=error)
+    return regions
+
+
 def _ball(point: DualPoint, lam: float, tau: float) -> Region:
-    """The ball of the variational inequality around (x s + theta)/2, and no cut."""
-    problem, x = point.problem, 1.0 / lam
-    e_norm = norm(problem.e)
-    radius = 0.5 * norm(x * problem.s - tau * point.p) * (1.0 + problem.error)
-    radius += x * problem.error * e_norm + tau * point.e_p
-    return Region(
-        tau=tau,
-        q_m=0.5 * x,
-        q_z=-0.5 * tau,
-        radius=radius,
-        e_m=problem.error * e_norm,
-        e_zeta=problem.error * point.beta_norm,
-        e_gamma=problem.error,
-    )
+    return Region(*_balls(point, np.array([lam]), tau)[0].tolist())
+
+
+def domes(point: DualPoint, lams: Floats, tau: float) -> Floats:
+    """The domes of one theta = tau p at several lambdas, one row of `Region` each.
+
+    `tau` must be at most `point.scale`. Safe for the point of any w, exact or not. Where the
+    half-space is void, as at lambda_max, these are balls.
+    """
+    problem, error, x = point.problem, point.problem.error, 1.0 / lams
+    regions, h = _balls(point, lams, tau), problem.s - point.p
+    h_norm, s_norm = norm(h), norm(problem.s)
+    if h_norm <= _VOID * (s_norm + norm(point.p)):
+        return regions
+    further = 0.5 * (x - x[0])
+    centre = 0.5 * (x[0] * problem.s + tau * point.p)
+    # theta2 is no longer than x e; the normal h stands for the exact one within these
+    e_h = point.e_xi + error * (problem.e_norm + point.beta_norm)
+    offset = point.omega * (1.0 + error) - _core.dot(h, centre) - further * _core.dot(h, problem.s)
+    offset += x * problem.e_norm * e_h + error * h_norm * (norm(centre) + further * s_norm)
+    _put(regions, h_m=1.0, h_z=-1.0, h_norm=h_norm * (1.0 + error), offset=offset)
+    return regions
 
 
 def dome(point: DualPoint, lam: float, tau: float | None = None) -> Region:
-    """The default region: safe for the point of any w, exact or not, at any lam.
-
-    `tau` must be at most `point.scale`; None: the best at lam. Where the half-space is void, as at
-    lambda_max, the ball alone is returned.
-    """
-    problem, x = point.problem, 1.0 / lam
-    region = _ball(point, lam, point.tau(lam) if tau is None else tau)
-    h = problem.s - point.p
-    h_norm, e_norm = norm(h), norm(problem.e)
-    if h_norm <= _VOID * (norm(problem.s) + norm(point.p)):
-        return region
-    centre = 0.5 * (x * problem.s + region.tau * point.p)
-    error = problem.error
-    # theta2 is no longer than x e; the normal h stands for the exact one within these
-    e_h = point.e_xi + error * (e_norm + point.beta_norm)
-    offset = point.omega * (1.0 + error) - _core.dot(h, centre)
-    offset += x * e_norm * e_h + error * h_norm * norm(centre)
-    return region._replace(h_m=1.0, h_z=-1.0, h_norm=h_norm * (1.0 + error), offset=offset)
+    """The default region at one lambda; `tau` None: the best there."""
+    tau = point.tau(lam) if tau is None else tau
+    return Region(*domes(point, np.array([lam]), tau)[0].tolist())
 
 
 def entering_cut(point: DualPoint, lam: float, tau: float | None = None) -> Region:
@@ -146,7 +164,7 @@ def entering_cut(point: DualPoint, lam: float, tau: float | None = None) -> Regi
     g, error, length = point.limiting_column, problem.error, problem.stats.norm2[k]
     centre = 0.5 * (x * problem.s + region.tau * point.p)
     offset = problem.v[k] * (1.0 + error) - _core.dot(g, centre)
-    offset += error * length * (x * norm(problem.e) + 2.0 * norm(centre))
+    offset += error * length * (x * problem.e_norm + 2.0 * norm(centre))
     return region._replace(
         h_x=1.0, h_norm=norm(g) * (1.0 + error), offset=offset, e_extra=error * length
     )
@@ -175,7 +193,7 @@ def paper(point: DualPoint, lam: float, lam1: float, gap1: float | None = None) 
     h_norm, error = norm(h), problem.error
     if h_norm <= _VOID * (norm(problem.s) + norm(point.p)):
         return region
-    e_h = error * norm(problem.e) + step * point.e_p
+    e_h = error * problem.e_norm + step * point.e_p
     kappa = lam1 * r * max(2.0 * region.radius, r)
     kappa += 2.0 * e_h * region.radius + (h_norm + e_h) * tau * point.e_p
     q = 0.5 * (problem.s / lam - tau * point.p)
@@ -202,7 +220,7 @@ def reference(point: DualPoint, lam: float, known: DualPoint, ball: float = 0.0)
         e_two=norm(rest) * (1.0 + error) + rounding * np.sqrt(len(rest)),
         e_inf=float(largest[3] + rounding),
         ball=ball + tau * point.e_p,
-        e_m=error * norm(problem.e),
+        e_m=error * problem.e_norm,
         e_zeta=error * known.beta_norm,
         e_gamma=error,
     )
@@ -242,10 +260,11 @@ def look_ahead(point: DualPoint, lams: npt.ArrayLike) -> Ints:
     grid = np.array([inputs.positive_lam(lam) for lam in np.asarray(lams)])
     if np.any(np.diff(grid) >= 0):
         raise ValueError("lams must decrease.")
-    tau = point.tau(grid[0]) if len(grid) else 0.0
-    regions = np.array([dome(point, lam, tau) for lam in grid]).reshape(-1, len(Region._fields))
+    if len(grid) == 0:
+        return np.full(len(point.zeta), -1)
+    regions = domes(point, grid, point.tau(grid[0]))
     last = np.empty(len(point.zeta), dtype=np.int64)
-    _core.last_discard(regions, point.features, None, point.factors, last)
+    _core.last_discard(regions, point.features, None, last)
     return last
 
 
@@ -380,5 +399,5 @@ def exact_point(problem: Problem, lam1: float, theta1: npt.ArrayLike) -> DualPoi
             f"penalty factor, must be 1, but it is {worst:.9g}. Note that theta1 = alpha / lam1. "
             "Hand in w instead: it need not be exact."
         )
-    none = np.zeros(len(problem.v))
+    none = Sparse(np.empty(0, dtype=np.int64), np.empty(0))
     return DualPoint(problem, none, 0.0, xi, 0.0, p, zeta, None, off, 1.0 / lam1, -1)

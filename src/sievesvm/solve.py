@@ -40,12 +40,12 @@ class WorkingSet:
 
     def add(self, pieces: list[Piece], columns: Ints) -> None:
         """Append columns, given by their pieces in that order."""
-        stats, n = self.problem.stats, len(self.problem.y)
-        dense = (stats.nonzeros[columns] == n) & self.problem.fit_intercept
-        shifts = np.where(dense, stats.mean[columns], 0.0)
+        shifts = np.zeros(len(columns))
         first = 0
         for piece in pieces:
             last = first + len(piece.positions)
+            if self.problem.fit_intercept and piece.block.dense:
+                shifts[first:last] = self.problem.stats.mean[columns[first:last]]
             self._face.add(
                 piece.block._core,
                 piece.positions,

@@ -11,9 +11,10 @@
 namespace sieve {
 
 // What is known of one feature: its products with s and with beta, the distance gamma to the span
-// of the intercept and the unpenalised columns, its norm.
+// of the intercept and the unpenalised columns, its norm. e_zeta: where zeta was not computed but
+// bounded, how far it can be from that, beside the error of a product.
 struct Feature {
-  double m, zeta, gamma, norm2;
+  double m, zeta, gamma, norm2, e_zeta;
 };
 
 // The region { tau beta + d : ||d - q|| <= radius, h'd <= kappa } with g'q = q_m m + q_z zeta and
@@ -52,16 +53,31 @@ inline double ball_cut_by_halfspace(double gh, double gamma, double R, double H,
 inline double region_bound(const Region& K, const Feature& f, double extra) {
   const double along = K.tau + K.q_z;
   const double centre = along * f.zeta + K.q_m * f.m;
-  const double e_centre = f.norm2 * (std::fabs(along) * K.e_zeta + std::fabs(K.q_m) * K.e_m);
+  const double e_zeta = f.norm2 * K.e_zeta + f.e_zeta;
+  const double e_centre = std::fabs(along) * e_zeta + f.norm2 * std::fabs(K.q_m) * K.e_m;
   const double gh = K.h_m * f.m + K.h_z * f.zeta + K.h_x * extra;
-  const double e_gh = f.norm2 * (std::fabs(K.h_m) * K.e_m + std::fabs(K.h_z) * K.e_zeta +
-                                 std::fabs(K.h_x) * K.e_extra);
+  const double e_gh = std::fabs(K.h_z) * e_zeta +
+                      f.norm2 * (std::fabs(K.h_m) * K.e_m + std::fabs(K.h_x) * K.e_extra);
   const double gamma = f.gamma + K.e_gamma * f.norm2;
   const double up = centre + ball_cut_by_halfspace(gh - e_gh, gamma, K.radius, K.h_norm, K.offset);
   const double down =
       -centre + ball_cut_by_halfspace(-gh - e_gh, gamma, K.radius, K.h_norm, K.offset);
   if (std::isnan(up) || std::isnan(down)) return std::numeric_limits<double>::quiet_NaN();
   return std::max(up, down) + e_centre;
+}
+
+// The last of the regions, counted from 0, up to which all bounds are below v; -1: none. The bounds
+// are quasi-convex along the regions (theorem C), so bisection finds it.
+inline int64_t last_below(const Region* regions, int64_t count, const Feature& f, double extra,
+                          double v) {
+  auto below = [&](int64_t k) { return region_bound(regions[k], f, extra) < v; };
+  if (count == 0 || !below(0)) return -1;
+  int64_t good = 0, bad = count;
+  while (bad - good > 1) {
+    const int64_t middle = good + (bad - good) / 2;
+    (below(middle) ? good : bad) = middle;
+  }
+  return good;
 }
 
 // theta = c0 s + c1 beta_r + rest, with ||rest|| <= e_two and |rest_i| <= e_inf, and any point

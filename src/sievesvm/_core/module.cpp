@@ -236,17 +236,19 @@ class Columns {
   int64_t n_, m_;
 };
 
-// The arrays that hold one number per feature.
+// The arrays that hold one number per feature; v null: ones.
 struct Features {
   In m, zeta, gamma, norm2;
-  Features(In m_, In zeta_, In gamma_, In norm2_)
-      : m(m_), zeta(zeta_), gamma(gamma_), norm2(norm2_) {
-    require(m.size() == zeta.size() && m.size() == gamma.size() && m.size() == norm2.size(),
-            "one number per feature is needed");
+  std::optional<In> factors;
+  Features(In m_, In zeta_, In gamma_, In norm2_, std::optional<In> factors_)
+      : m(m_), zeta(zeta_), gamma(gamma_), norm2(norm2_), factors(factors_) {
+    require(m.size() == zeta.size() && m.size() == gamma.size() && m.size() == norm2.size() &&
+                (!factors || m.size() == factors->size()), "one number per feature is needed");
   }
   int64_t count() const { return static_cast<int64_t>(m.size()); }
+  double v(int64_t j) const { return factors ? factors->data()[j] : 1.0; }
   Feature operator[](int64_t j) const {
-    return {m.data()[j], zeta.data()[j], gamma.data()[j], norm2.data()[j]};
+    return {m.data()[j], zeta.data()[j], gamma.data()[j], norm2.data()[j], 0.0};
   }
 };
 
@@ -259,29 +261,17 @@ void region_bounds(const In& region, const Features& f, const std::optional<In>&
     out.data()[j] = region_bound(K, f[j], extra ? extra->data()[j] : 0.0);
 }
 
-// Per feature the last region, counted from 0, up to which all bounds are below v; -1: none.
-// The bounds are quasi-convex along the regions (theorem C), so bisection finds it.
+// `last_below` per feature.
 void last_discard(const InTable& regions, const Features& f, const std::optional<In>& extra,
-                  const In& v, OutCounts out) {
-  const int64_t count = static_cast<int64_t>(regions.shape(0));
+                  OutCounts out) {
   require(static_cast<int64_t>(regions.shape(1)) == kRegionFields &&
-              static_cast<int64_t>(v.size()) == f.count() &&
               static_cast<int64_t>(out.size()) == f.count() &&
               (!extra || extra->size() == out.size()), "the arrays do not fit each other");
   const Region* K = reinterpret_cast<const Region*>(regions.data());
+  const int64_t count = static_cast<int64_t>(regions.shape(0));
   nb::gil_scoped_release release;
-  for (int64_t j = 0; j < f.count(); ++j) {
-    auto discarded = [&](int64_t k) {
-      return region_bound(K[k], f[j], extra ? extra->data()[j] : 0.0) < v.data()[j];
-    };
-    int64_t good = -1, bad = count;
-    if (count == 0 || !discarded(0)) bad = 0;
-    while (bad - good > 1) {
-      const int64_t middle = good + (bad - good) / 2;
-      (discarded(middle) ? good : bad) = middle;
-    }
-    out.data()[j] = good;
-  }
+  for (int64_t j = 0; j < f.count(); ++j)
+    out.data()[j] = last_below(K, count, f[j], extra ? extra->data()[j] : 0.0, f.v(j));
 }
 
 void reference_bounds(const In& reference, const Features& f, const In& norm1, Out out) {
@@ -295,16 +285,15 @@ void reference_bounds(const In& reference, const Features& f, const In& norm1, O
 
 // The largest scale with scale (|zeta_j| + e_zeta norm2_j + (gamma_j + e_gamma norm2_j) off) <= v_j
 // for all j, and the feature that limits it (-1: none). Zero if a product is not a number.
-std::tuple<double, int64_t> feasible_scale(const Features& f, const In& v, double e_zeta,
-                                           double e_gamma, double off) {
+std::tuple<double, int64_t> feasible_scale(const Features& f, double e_zeta, double e_gamma,
+                                           double off) {
   constexpr double kRounding = 1 - 8 * std::numeric_limits<double>::epsilon();
-  require(static_cast<int64_t>(v.size()) == f.count(), "the arrays do not fit each other");
   double scale = std::numeric_limits<double>::infinity();
   int64_t limiting = -1;
   for (int64_t j = 0; j < f.count(); ++j) {
-    if (v.data()[j] == 0 || std::isinf(v.data()[j])) continue;  // met by construction, or left out
+    if (f.v(j) == 0 || std::isinf(f.v(j))) continue;  // met by construction, or left out
     const Feature x = f[j];
-    const double ratio = v.data()[j] / (std::fabs(x.zeta) + e_zeta * x.norm2 +
+    const double ratio = f.v(j) / (std::fabs(x.zeta) + e_zeta * x.norm2 +
                                         (x.gamma + e_gamma * x.norm2) * off);
     if (std::isnan(ratio)) return {0.0, j};
     if (ratio < scale) {
@@ -362,54 +351,71 @@ class FaceHandle {
   Face face_;
 };
 
+nb::ndarray<nb::numpy, int64_t, nb::ndim<1>> as_array(std::vector<int64_t> values) {
+  auto* kept = new std::vector<int64_t>(std::move(values));
+  nb::capsule owner(kept, [](void* data) noexcept {
+    delete static_cast<std::vector<int64_t>*>(data);
+  });
+  return {kept->data(), {kept->size()}, owner};
+}
+
 // `Ledger` on arrays, which it keeps alive.
 class LedgerHandle {
  public:
-  LedgerHandle(In m, In gamma, In norm1, In norm2, In v, const In& s, double e_m, double e_gamma)
-      : owners_{m, gamma, norm1, norm2, v},
+  LedgerHandle(In m, In gamma, In norm1, In norm2, std::optional<In> v, In s, double e_s,
+               double error, int64_t most_vectors, bool by_bounds)
+      : owners_{m, gamma, norm1, norm2, s},
+        v_(v),
         n_(static_cast<int64_t>(s.size())),
-        ledger_({m.data(), gamma.data(), norm1.data(), norm2.data(), v.data(),
-                 static_cast<int64_t>(m.size())}, s.data(), n_, e_m, e_gamma) {
-    for (const In& owner : owners_) require(owner.size() == m.size(), "the arrays do not fit");
-  }
-  int32_t add_vector(const In& p, double e_zeta) {
+        ledger_({m.data(), gamma.data(), norm1.data(), norm2.data(), data_or_null(v),
+                 checked_count(m, gamma, norm1, norm2, v)}, s.data(), n_, e_s, error, most_vectors,
+                by_bounds) {}
+  void consider(int64_t k, const In& p, double tau, double ball, double e_zeta) {
     require(static_cast<int64_t>(p.size()) == n_, "one number per row is needed");
-    return ledger_.add_vector(p.data(), e_zeta);
+    nb::gil_scoped_release release;
+    ledger_.consider(k, p.data(), tau, ball, e_zeta);
   }
-  void record(const List& columns, const In& zeta, int32_t vector) {
-    require(columns.size() == zeta.size(), "one product per column is needed");
-    for (size_t k = 0; k < columns.size(); ++k)
-      ledger_.record(checked(columns.data()[k]), zeta.data()[k], vector);
+  auto next(int64_t most) {
+    require(most > 0, "at least one feature has to be asked for");
+    return as_array(ledger_.next(most));
+  }
+  void record(const In& zeta) {
+    require(static_cast<int64_t>(zeta.size()) == ledger_.block(), "one product per column is needed");
+    ledger_.record(zeta.data());
   }
   void forget(const List& columns) {
-    for (size_t k = 0; k < columns.size(); ++k) ledger_.forget(checked(columns.data()[k]));
-  }
-  void discard(const List& columns, const List& until) {
-    require(columns.size() == until.size(), "one grid point per column is needed");
-    for (size_t k = 0; k < columns.size(); ++k)
-      ledger_.discard(checked(columns.data()[k]), until.data()[k]);
-  }
-  nb::tuple pending(int64_t k, const In& p, double tau, double ball) {
-    require(static_cast<int64_t>(p.size()) == n_, "one number per row is needed");
-    auto* left = new std::vector<int64_t>();
-    nb::capsule owner(left, [](void* data) noexcept {
-      delete static_cast<std::vector<int64_t>*>(data);
-    });
-    Ledger::Count count;
-    {
-      nb::gil_scoped_release release;
-      count = ledger_.pending(k, p.data(), tau, ball, *left);
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const int64_t j = columns.data()[i];
+      require(j >= 0 && j < static_cast<int64_t>(owners_[0].size()), "a column is out of range");
+      ledger_.forget(j);
     }
-    nb::ndarray<nb::numpy, int64_t, nb::ndim<1>> columns(left->data(), {left->size()}, owner);
-    return nb::make_tuple(columns, count.bounds, count.discards);
   }
+  void look_ahead(int64_t first, const InTable& regions) {
+    require(static_cast<int64_t>(regions.shape(1)) == kRegionFields, "these are no regions");
+    nb::gil_scoped_release release;
+    ledger_.look_ahead(first, reinterpret_cast<const Region*>(regions.data()),
+                       static_cast<int64_t>(regions.shape(0)));
+  }
+  void accept(double tau) {
+    require(ledger_.left() == 0, "there are features without a proof");
+    nb::gil_scoped_release release;
+    ledger_.accept(tau);
+  }
+  int64_t size() const { return ledger_.size(); }
+  int64_t left() const { return ledger_.left(); }
+  int64_t reach() const { return ledger_.reach(); }
+  int64_t count_discarded(int64_t k) const { return ledger_.count_discarded(k); }
+  auto discarded(int64_t k) const { return as_array(ledger_.discarded(k)); }
 
  private:
-  int64_t checked(int64_t j) const {
-    require(j >= 0 && j < static_cast<int64_t>(owners_[0].size()), "a column is out of range");
-    return j;
+  static int64_t checked_count(const In& m, const In& gamma, const In& norm1, const In& norm2,
+                               const std::optional<In>& v) {
+    require(gamma.size() == m.size() && norm1.size() == m.size() && norm2.size() == m.size() &&
+                (!v || v->size() == m.size()), "one number per feature is needed");
+    return static_cast<int64_t>(m.size());
   }
   std::vector<In> owners_;
+  std::optional<In> v_;
   int64_t n_;
   Ledger ledger_;
 };
@@ -460,7 +466,8 @@ NB_MODULE(_core, module) {
       .def("stats", &Columns::stats, "tasks"_a, "threads"_a)
       .def("entries", &Columns::entries, "columns"_a.none());
   nb::class_<Features>(module, "Features")
-      .def(nb::init<In, In, In, In>(), "m"_a, "zeta"_a, "gamma"_a, "norm2"_a);
+      .def(nb::init<In, In, In, In, std::optional<In>>(), "m"_a, "zeta"_a, "gamma"_a, "norm2"_a,
+           "v"_a.none());
   nb::class_<FaceHandle>(module, "Face")
       .def(nb::init<In, std::optional<In>>(), "y"_a, "c"_a.none())
       .def("add_ones", &FaceHandle::add_ones)
@@ -471,20 +478,27 @@ NB_MODULE(_core, module) {
       .def("slacks", &FaceHandle::slacks, "xi"_a)
       .def("__len__", &FaceHandle::size);
   nb::class_<LedgerHandle>(module, "Ledger")
-      .def(nb::init<In, In, In, In, In, In, double, double>(), "m"_a, "gamma"_a, "norm1"_a,
-           "norm2"_a, "v"_a, "s"_a, nb::kw_only(), "e_m"_a, "e_gamma"_a)
-      .def("add_vector", &LedgerHandle::add_vector, "p"_a, "e_zeta"_a)
-      .def("record", &LedgerHandle::record, "columns"_a, "zeta"_a, "vector"_a)
+      .def(nb::init<In, In, In, In, std::optional<In>, In, double, double, int64_t, bool>(), "m"_a,
+           "gamma"_a, "norm1"_a, "norm2"_a, "v"_a.none(), "s"_a, nb::kw_only(), "e_s"_a, "error"_a,
+           "most_vectors"_a, "by_bounds"_a)
+      .def("consider", &LedgerHandle::consider, "k"_a, "p"_a, "tau"_a, "ball"_a, "e_zeta"_a)
+      .def("next", &LedgerHandle::next, "most"_a)
+      .def("record", &LedgerHandle::record, "zeta"_a)
       .def("forget", &LedgerHandle::forget, "columns"_a)
-      .def("discard", &LedgerHandle::discard, "columns"_a, "until"_a)
-      .def("pending", &LedgerHandle::pending, "k"_a, "p"_a, "tau"_a, "ball"_a);
+      .def("look_ahead", &LedgerHandle::look_ahead, "first"_a, "regions"_a)
+      .def("accept", &LedgerHandle::accept, "tau"_a)
+      .def("count_discarded", &LedgerHandle::count_discarded, "k"_a)
+      .def("discarded", &LedgerHandle::discarded, "k"_a)
+      .def_prop_ro("left", &LedgerHandle::left)
+      .def_prop_ro("reach", &LedgerHandle::reach)
+      .def("__len__", &LedgerHandle::size);
   module.def("region_bounds", &region_bounds, "region"_a, "features"_a, "extra"_a.none(), "out"_a);
   module.def("last_discard", &last_discard, "regions"_a, "features"_a,
-             "extra"_a.none(), "v"_a, "out"_a);
+             "extra"_a.none(), "out"_a);
   module.def("reference_bounds", &reference_bounds, "reference"_a, "features"_a, "norm1"_a,
              "out"_a);
-  module.def("feasible_scale", &feasible_scale, "features"_a, "v"_a, nb::kw_only(), "e_zeta"_a,
-             "e_gamma"_a, "off"_a);
+  module.def("feasible_scale", &feasible_scale, "features"_a, nb::kw_only(), "e_zeta"_a = 0.0,
+             "e_gamma"_a = 0.0, "off"_a = 0.0);
   module.def("minimise_on_line", &minimise_on_line, "r"_a, "a"_a, "c"_a.none(), "start"_a);
   module.def("dot", [](const In& a, const In& b) {
     require(a.size() == b.size(), "the vectors differ in length");
