@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ from .columns import (
     feature_names,
 )
 from .problem import Problem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _SAME = 1e-12  # lambdas nearer than this, relatively, are the same but for rounding
 
@@ -280,6 +283,35 @@ class SVMPath:
                 "coef": entries.data,
             }
         )
+
+    def plot(
+        self, ax: Axes | None = None, *, labels: int = 8, names: Sequence[str] | None = None
+    ) -> Axes:
+        """Draw every coefficient against lambda, the largest lambda at the left.
+
+        Parameters
+        ----------
+        ax : matplotlib axes to draw on; None: those of a new figure
+        labels : how many features are named, those with the largest coefficients at the end
+        names : names of all features; by default those that X had, or numbers
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            With the number of features along the top. With `standardize` the coefficients are
+            those of the standardised features, w_j times `scale`, and as such comparable.
+        """
+        try:
+            from .plot import plot_path
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith("matplotlib"):
+                raise
+            raise ImportError("plot needs matplotlib: pip install 'sievesvm[plot]'") from None
+        names = self.feature_names if names is None else names
+        m = self.coefs.shape[0]
+        if names is not None and len(names) != m:
+            raise ValueError(f"names has {len(names)} names, but the path has {m} features.")
+        return plot_path(self, ax, labels, names)
 
 
 def _range(counts: Ints) -> str:
