@@ -23,7 +23,7 @@ RUNTIMES = $(foreach name,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/package ## install, and run the main job on the embedded example
+demo: $(VENV)/plot ## install, run the main job on the embedded example, and draw its picture
 	$(VENV)/bin/python -m sievesvm.demo
 
 test: $(VENV)/test ## install with the test extra, and run the tests
@@ -50,8 +50,9 @@ bench-kernels: $(VENV)/package ## measure the products with columns
 margins: $(VENV)/package ## tabulate what the margins against rounding cost
 	$(VENV)/bin/python benchmarks/margins.py
 
-figures: $(VENV)/plot ## draw the two figures of the paper
-	$(VENV)/bin/python examples/paper_figures.py
+figures: $(VENV)/plot ## redraw the pictures of the documentation
+	$(VENV)/bin/python examples/paper_figures.py docs/figures
+	$(VENV)/bin/python -m sievesvm.demo docs/images/path.png
 
 clean: ## remove what make and the tools made
 	rm -rf build dist $(VENV) $(SANITIZED) .hypothesis .mypy_cache .pytest_cache .ruff_cache

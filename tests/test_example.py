@@ -5,6 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from sievesvm.columns import DenseColumns, as_columns
 from sievesvm.example import load_example
@@ -56,10 +57,17 @@ def test_licence_ships_with_the_data():
     assert "MannLabs" in text
 
 
-def test_readme_says_what_happens(capsys):
-    """Its example runs, and prints what stands below it; the gap may differ in its last digits."""
+def test_readme_says_what_happens(capsys, monkeypatch, tmp_path):
+    """Its examples run one after the other, and print what stands below them."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("Agg")
+    monkeypatch.chdir(tmp_path)
     text = (Path(__file__).parents[1] / "README.md").read_text()
-    code, shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL).groups()
-    exec(code, {})
-    gap = re.compile(r"at most \S+ above")
-    assert gap.sub("", capsys.readouterr().out) == gap.sub("", shown)
+    examples = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", text, re.DOTALL)
+    assert examples
+    names = {}
+    for code, shown in examples:
+        exec(code, names)
+        assert capsys.readouterr().out == shown
+    assert (tmp_path / "path.png").exists()
+    pyplot.close("all")

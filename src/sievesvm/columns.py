@@ -544,6 +544,12 @@ def as_columns(X: Matrix, threads: int | None = None) -> ColumnSource:
     """
     if isinstance(X, ColumnSource):
         return X
+    X = as_matrix(X)
+    return _from_sparse(X, threads) if sp.issparse(X) else _from_dense(X, threads)
+
+
+def as_matrix(X: Matrix) -> Any:
+    """Return X as an array or a sparse matrix, of whatever order and number type."""
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise ValueError("X has masked entries. Fill them in first, for example by an imputer.")
     to_coo = getattr(getattr(X, "sparse", None), "to_coo", None)  # a data frame of sparse columns
@@ -556,7 +562,7 @@ def as_columns(X: Matrix, threads: int | None = None) -> ColumnSource:
             f"X has {X.ndim} dimensions, but a matrix of rows (samples) and columns (features) "
             "is needed. Reshape a single feature with X.reshape(-1, 1)."
         )
-    return _from_sparse(X, threads) if sp.issparse(X) else _from_dense(X, threads)
+    return X
 
 
 def _from_dense(X: npt.NDArray[Any], threads: int | None) -> DenseColumns:
