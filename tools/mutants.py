@@ -69,6 +69,24 @@ MUTATIONS = [
         "zeta = zeta - self.stats.mean[chosen] * vector.sum()",
         "pass",
     ),
+    Mutation(  # a proof would hold however far the point has gone since
+        "odometer stands still",
+        CORE + "ledger.hpp",
+        "travelled_.two += pace_.two;",
+        "",
+    ),
+    Mutation(
+        "far features never brought near",
+        CORE + "ledger.hpp",
+        "if (!is_far(order_[i])) std::swap(order_[i], order_[near_++]);",
+        "{}",
+    ),
+    Mutation(  # the feasibility rule of look-ahead
+        "reach ignored",
+        CORE + "ledger.hpp",
+        "reach_ = std::min<int64_t>(reach_, until_[j]);",
+        "",
+    ),
 ]
 
 
