@@ -86,7 +86,7 @@ def test_off_is_the_distance_to_a_feasible_point():
         v[0] = seed % 2
         problem = Problem.of(X, y, penalty_factor=v)
         beta = y * np.maximum(0, rng.standard_normal(n) + 0.5)  # far from balanced
-        off = distance_to_feasible(problem, beta)
+        off = distance_to_feasible(problem, beta, problem.off_span(beta))
         p = problem.off_span(beta)
         Q = problem.basis.Q
         answer = minimize(

@@ -25,9 +25,6 @@ from . import _core, inputs
 from .columns import Floats, Ints, Matrix
 from .problem import Primal, Problem, Sparse, dual_value, norm, primal_value, slack_error
 
-_DROPS = 20  # rounds of leaving out rows that the correction would make negative
-_RANK = 1e-6  # below this the support does not determine the correction
-
 
 @dataclass(frozen=True)
 class Certificate:
@@ -210,9 +207,9 @@ def settled_point(
     `rounding` says how much less exact the products are than those of the source.
     """
     beta = problem.e * problem.y * xi
-    off = distance_to_feasible(problem, beta)
-    scale, limiting = _feasible_scale(problem, zeta, columns, rounding * norm(beta), off)
     p = problem.off_span(beta)
+    off = distance_to_feasible(problem, beta, p)
+    scale, limiting = _feasible_scale(problem, zeta, columns, rounding * norm(beta), off)
     return DualPoint(problem, w, b, xi, e_xi, p, zeta, columns, off, scale, limiting)
 
 
@@ -236,33 +233,9 @@ def _products(problem: Problem, w: Sparse, beta: Floats, columns: Ints | None) -
     return problem.products(beta, columns)
 
 
-def distance_to_feasible(problem: Problem, beta: Floats) -> float:
-    """Bound on the distance from T beta to a point a in the range of T with y a >= 0.
-
-    a = beta less its part in the span, restricted to the rows with beta_i != 0. Rows that this
-    would make negative are left out, and it is done again. Where those left do not determine the
-    correction, a = 0 serves.
-    """
-    p, Q = problem.off_span(beta), problem.basis.Q
-    if Q.shape[1] == 0:
-        return 0.0
-    a, inside = beta.copy(), beta != 0
-    for _ in range(_DROPS):
-        rows = Q[inside]
-        gram = rows.T @ rows
-        smallest = np.sqrt(max(0.0, np.linalg.eigvalsh(gram)[0]))
-        if not inside.any() or smallest < _RANK:
-            break
-        a = np.where(inside, beta, 0.0)
-        for _ in range(2):  # once more removes what the first time left
-            a[inside] -= rows @ np.linalg.solve(gram, rows.T @ a[inside])
-        left = norm(rows.T @ a[inside]) + problem.error * norm(a)
-        left /= smallest  # a is that close to the exactly feasible point
-        positive = problem.y * a > left
-        if np.array_equal(positive, inside):
-            return norm(a - p) + float(left)
-        inside &= positive
-    return norm(p)
+def distance_to_feasible(problem: Problem, beta: Floats, p: Floats) -> float:
+    """Bound on the distance from p = T beta to a point a in the range of T with y a >= 0."""
+    return _core.distance_to_feasible(beta, p, problem.y, problem.basis.Q.T, problem.error)
 
 
 def duality_gap(

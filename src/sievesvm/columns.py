@@ -271,9 +271,10 @@ def off_span(Q: Floats, a: Floats) -> tuple[Floats, Floats]:
     """The part of a off the span of the orthonormal Q, and the coefficients of the part in it."""
     rest, coefficients = a, np.zeros(Q.shape[1])
     for _ in range(2):  # once more removes what the first time left
-        along = np.array([_core.dot(q, rest) for q in Q.T])
-        rest = rest - Q @ along
-        coefficients += along
+        for k, q in enumerate(Q.T):  # which BLAS would do with threads that spin
+            along = _core.dot(q, rest)
+            rest = rest - along * q
+            coefficients[k] += along
     return rest, coefficients
 
 

@@ -384,7 +384,7 @@ def exact_point(problem: Problem, lam1: float, theta1: npt.ArrayLike) -> DualPoi
         xi = np.where(problem.e > 0, alpha / problem.e**2, 0.0)
     beta = problem.e * problem.y * xi
     p, zeta = problem.off_span(beta), problem.products(beta)
-    off = distance_to_feasible(problem, beta)
+    off = distance_to_feasible(problem, beta, p)
     if off > _CHECK * norm(beta):
         raise ValueError(
             "theta1 is no dual optimum: y'theta1 is not 0, or its product with an unpenalised "
