@@ -86,8 +86,8 @@ def test_off_is_the_distance_to_a_feasible_point():
         v[0] = seed % 2
         problem = Problem.of(X, y, penalty_factor=v)
         beta = y * np.maximum(0, rng.standard_normal(n) + 0.5)  # far from balanced
-        off = distance_to_feasible(problem, beta, problem.off_span(beta))
         p = problem.off_span(beta)
+        off = distance_to_feasible(problem, beta, p)
         Q = problem.basis.Q
         answer = minimize(
             lambda a, p=p: 0.5 * np.sum((a - p) ** 2),

@@ -183,6 +183,23 @@ def test_too_few_steps_are_said_with_the_gap():
         assert path.primal[k] == pytest.approx(exact.primal, rel=1e-9)
 
 
+def test_a_gap_that_rounding_keeps_open_is_said():
+    X, y = data()
+    with pytest.warns(ConvergenceWarning, match="as small as rounding lets it be"):
+        path = svm_path(X, y, lams=5, tol=1e-17)
+    assert set(path.status) == {"rounding"}
+    assert np.all(path.gaps <= 1e-9 * path.primal)
+
+
+def test_the_memory_it_will_take_is_logged_before_anything_is_read(caplog):
+    X, y = data()
+    X[3, 2] = np.nan
+    caplog.set_level("INFO", logger="sievesvm")
+    with pytest.raises(ValueError, match="NaN"):
+        svm_path(X, y)
+    assert "a path on 60 x 400 takes up to 0.0317 MiB beside the matrix" in caplog.text
+
+
 @pytest.mark.parametrize(
     "y", [np.ones(60), np.zeros(60), np.array(["a"] * 60)], ids=["one", "zero", "text"]
 )

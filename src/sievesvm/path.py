@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from . import _core, inputs
 from .certify import DualPoint, settled_point
-from .columns import ColumnSource, Floats, Ints, Matrix
+from .columns import ColumnSource, Floats, Ints, Matrix, log
 from .driver import Ask, Correlate, Run, Take, drive
 from .problem import Problem, Sparse, largest_level, slack_error
 from .result import Step, SVMPath
@@ -184,8 +184,9 @@ class Path:
             n_bounds=n_bounds,
             n_discards=n_discards,
         )
-        converged = certificate.relative_gap <= self.settings.tol
-        status = "converged" if converged else "max_iter"
+        status = "max_iter" if n_iter >= self.settings.max_iter else "rounding"
+        if certificate.relative_gap <= self.settings.tol:
+            status = "converged"
         passes = (self.problem.source.entries_read - self.read_before) / self.entries
         return Step(lam, *point.w, point.b, certificate, n_iter, passes, 0.0, status)
 
@@ -238,6 +239,7 @@ def svm_path(
             f"screening must be one of {', '.join(get_args(Rule))}, but it is {screening!r}."
         )
     tol = inputs.positive_lam(tol, "tol")
+    _log_forecast(np.shape(X))
     before = X.entries_read if isinstance(X, ColumnSource) else 0
     problem = Problem.of(
         X,
@@ -284,10 +286,26 @@ def _warn_of_gaps(path: Path) -> None:
     wide = [step for step in path.steps if step.status != "converged"]
     if wide:
         worst = max(wide, key=lambda step: step.certificate.relative_gap)
+        stopped = any(step.status == "max_iter" for step in wide)
+        advice = "Raise max_iter or tol" if stopped else "It is as small as rounding lets it be"
         warnings.warn(
             f"{len(wide)} of {len(path.steps)} models have a gap above tol = {path.settings.tol:g}"
-            f" (the widest: {worst.certificate.relative_gap:.1e} at lambda {worst.lam:g}). Raise "
-            "max_iter or tol; SVMPath.gaps has the gap of every model.",
+            f" (the widest: {worst.certificate.relative_gap:.1e} at lambda {worst.lam:g}). "
+            f"{advice}; SVMPath.gaps has the gap of every model.",
             ConvergenceWarning,
             stacklevel=3,
+        )
+
+
+def _log_forecast(shape: tuple[int, ...]) -> None:
+    if len(shape) == 2:
+        n, m = shape
+        log.info(
+            "a path on %d x %d takes up to %.3g MiB beside the matrix (64 bytes a column and 128 "
+            "a row), and the columns that may be active with their %.3g MiB of products for each "
+            "thousand",
+            n,
+            m,
+            (64 * m + 128 * n) / 2**20,
+            2 * 8e6 / 2**20,
         )

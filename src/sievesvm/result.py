@@ -62,7 +62,8 @@ class SVMPath:
     n_iter : Newton steps
     passes : entries of X read so far, statistics included, in units of the matrix
     times : seconds
-    status : "converged" or, with a gap above the tolerance, "max_iter"
+    status : "converged" or, with a gap above the tolerance, "max_iter" (the steps were used up) or
+        "rounding" (no number of steps would make it smaller)
     ended : "finished", "max_active", "interrupted" or "trivial" (nothing can enter; no lambdas)
     feature_names : names of the columns, if X has any
     classes : the two labels; positive decisions stand for the second
