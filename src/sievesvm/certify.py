@@ -101,6 +101,15 @@ class DualPoint:
         return norm(self.problem.e * self.xi)
 
     @cached_property
+    def p_norm(self) -> float:
+        return norm(self.p)
+
+    @cached_property
+    def s_along(self) -> float:
+        """s'p."""
+        return _core.dot(self.problem.s, self.p)
+
+    @cached_property
     def omega(self) -> float:
         """At least sum v |w|, whatever the rounding of the sum."""
         terms = len(self.w.support) + 8
@@ -142,7 +151,7 @@ class DualPoint:
 
     def tau(self, lam: float) -> float:
         """The scale with the largest dual value at lam among the feasible ones."""
-        along, size = _core.dot(self.problem.s, self.p), lam * _core.dot(self.p, self.p)
+        along, size = self.s_along, lam * self.p_norm * self.p_norm
         if not along > 0:
             return 0.0
         return self.scale if along >= self.scale * size else along / size

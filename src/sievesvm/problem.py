@@ -54,6 +54,8 @@ from .columns import (
 )
 from .intercept import best_intercept, best_unpenalised
 
+norm = _core.norm  # ||a||, by sums in the order that `Problem.rounding` speaks of, without overflow
+
 _FLOAT64 = 2.0**-53
 _LARGEST = 1e200  # of the length of a column, and its inverse the smallest
 
@@ -159,6 +161,10 @@ class Problem:
     @cached_property
     def e_norm(self) -> float:
         return norm(self.e)
+
+    @cached_property
+    def s_norm(self) -> float:
+        return norm(self.s)
 
     @cached_property
     def rounding(self) -> float:
@@ -387,15 +393,6 @@ def _at_zero(problem: Problem) -> tuple[Floats, Floats]:
 def levels(v: Floats, zeta: Floats) -> Floats:
     """|zeta_j| / v_j; 0 for columns that are unpenalised or left out."""
     return np.divide(np.abs(zeta), v, out=np.zeros(len(v)), where=(v > 0) & np.isfinite(v))
-
-
-def norm(a: Floats) -> float:
-    """||a||, by sums in the order that `Problem.rounding` speaks of, without overflow."""
-    size = float(np.max(np.abs(a), initial=0.0))
-    if 1e-120 < size < 1e120 or size == 0 or not math.isfinite(size):
-        return math.sqrt(_core.dot(a, a))
-    unit = math.ldexp(1.0, math.frexp(size)[1])
-    return math.sqrt(_core.dot(a / unit, a / unit)) * unit
 
 
 def _rounding(source: ColumnSource) -> float:

@@ -109,8 +109,8 @@ def _balls(point: DualPoint, lams: Floats, tau: float) -> Floats:
     At the first lambda the radius is that of vectors; further on it follows the difference of x.
     """
     problem, error, x = point.problem, point.problem.error, 1.0 / lams
-    rest, s_norm, e_norm = x[0] * problem.s - tau * point.p, norm(problem.s), problem.e_norm
-    unit = x * s_norm + tau * norm(point.p) + np.finfo(float).tiny  # longer than what is squared
+    rest, s_norm, e_norm = x[0] * problem.s - tau * point.p, problem.s_norm, problem.e_norm
+    unit = x * s_norm + tau * point.p_norm + np.finfo(float).tiny  # longer than what is squared
     first, further = norm(rest) / unit, (x - x[0]) * s_norm / unit
     across = 2.0 * (x - x[0]) / unit * (_core.dot(problem.s, rest) / unit)
     squares = (first**2 + further**2) * (1.0 + 4.0 * error) + across
@@ -134,8 +134,8 @@ def domes(point: DualPoint, lams: Floats, tau: float) -> Floats:
     """
     problem, error, x = point.problem, point.problem.error, 1.0 / lams
     regions, h = _balls(point, lams, tau), problem.s - point.p
-    h_norm, s_norm = norm(h), norm(problem.s)
-    if h_norm <= _VOID * (s_norm + norm(point.p)):
+    h_norm, s_norm = norm(h), problem.s_norm
+    if h_norm <= _VOID * (s_norm + point.p_norm):
         return regions
     further = 0.5 * (x - x[0])
     centre = 0.5 * (x[0] * problem.s + tau * point.p)
@@ -191,7 +191,7 @@ def paper(point: DualPoint, lam: float, lam1: float, gap1: float | None = None) 
     step = lam1 * tau
     h = problem.s - step * point.p
     h_norm, error = norm(h), problem.error
-    if h_norm <= _VOID * (norm(problem.s) + norm(point.p)):
+    if h_norm <= _VOID * (problem.s_norm + point.p_norm):
         return region
     e_h = error * problem.e_norm + step * point.e_p
     kappa = lam1 * r * max(2.0 * region.radius, r)

@@ -1,6 +1,7 @@
 // Chooses the kernels for the processor at hand, once, and lays out their right-hand sides.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "kernels.hpp"
@@ -52,6 +53,19 @@ inline double dot(const double* a, const double* b, int64_t n) {
     case Isa::base: break;
   }
   return base::dot(a, b, n);
+}
+
+// ||a|| without overflow or underflow of the squares.
+inline double norm(const double* a, int64_t n) {
+  const double squares = dot(a, a, n);
+  if (squares > 1e-240 && squares < 1e240) return std::sqrt(squares);
+  double size = 0.0;
+  for (int64_t i = 0; i < n; ++i) size = std::max(size, std::fabs(a[i]));
+  if (!(size > 0) || std::isinf(size) || std::isnan(squares)) return std::sqrt(squares);
+  std::vector<double> scaled(a, a + n);
+  const double unit = std::ldexp(1.0, std::ilogb(size));
+  for (double& x : scaled) x /= unit;
+  return std::sqrt(dot(scaled.data(), scaled.data(), n)) * unit;
 }
 
 // The vectors of a product, given as a table of n rows with `count` numbers each, laid out as the

@@ -64,7 +64,7 @@ inline double distance_to_feasible(const double* beta, const double* p, const do
   if (rank == 0) return 0.0;
   std::vector<double> a(beta, beta + n), masked(n);
   const auto length = [&](const std::vector<double>& t) {
-    return std::sqrt(dot(t.data(), t.data(), static_cast<int64_t>(t.size())));
+    return norm(t.data(), static_cast<int64_t>(t.size()));
   };
   for (int drop = 0; drop < kDrops; ++drop) {
     std::vector<double> G(rank * rank), t(rank);
@@ -96,7 +96,7 @@ inline double distance_to_feasible(const double* beta, const double* p, const do
       return length(masked) + left;
     }
   }
-  return std::sqrt(dot(p, p, n));
+  return norm(p, n);
 }
 
 }  // namespace sieve

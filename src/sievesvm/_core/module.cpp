@@ -515,6 +515,9 @@ NB_MODULE(_core, module) {
     require(a.size() == b.size(), "the vectors differ in length");
     return dot(a.data(), b.data(), static_cast<int64_t>(a.size()));
   }, "a"_a, "b"_a);
+  module.def("norm", [](const In& a) {
+    return norm(a.data(), static_cast<int64_t>(a.size()));
+  }, "a"_a);
   module.def("instruction_sets", &instruction_sets);
   module.def("use_instruction_set", &use_instruction_set, "name"_a);
   module.attr("CHUNK") = kChunk;
