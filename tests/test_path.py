@@ -96,6 +96,18 @@ def test_screening_reads_less():
     assert max(passes[rule] for rule in ("safe", "gap", "paper")) <= 0.2 * passes["none"]
 
 
+@pytest.mark.parametrize("rule", ["safe", "gap", "paper"])
+def test_a_cold_start_discards_as_it_goes(rule):
+    """At a single lambda, from w = 0: most features are out before anything is trained."""
+    X, y = data(n=100, m=5000)
+    top = lambda_max(X, y)
+    path = svm_path(X, y, lams=[0.9 * top], screening=rule)
+    assert path.status == ["converged"]
+    assert path.n_discarded[0] > 4500
+    assert path.passes[0] < 1.05
+    assert svm_path(X, y, lams=[0.1 * top], screening=rule).passes[0] <= 2.0
+
+
 def test_counts_add_up_to_the_features():
     X, y = data()
     path = svm_path(X, y, lams=20)
