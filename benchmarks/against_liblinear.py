@@ -41,6 +41,7 @@ EPSILONS = (1e-1, 1e-2, 1e-3, 1e-4)
 TIMED = 1e-3
 LARGE, RATIO = 100_000, 0.1  # stored values above which our part of the time may be at most this
 REPEATS = 3  # of our path
+WORST = "(ours - its P) / (tol P), worst"
 
 
 class Fit(NamedTuple):
@@ -171,6 +172,9 @@ def objectives(
     data: DataSet, path: SVMPath, found: list[tuple[int, float, Fit]], tol: float
 ) -> Row:
     """Our objective less LIBLINEAR's in units of tol P, the worst; its worst gaps for each -e."""
+    if not found:
+        nothing = dict.fromkeys(f"its gap / P at {e:g}" for e in EPSILONS)
+        return {"fits compared": 0, WORST: float("nan"), **nothing}
     points = np.array([k for k, _, _ in found])
     epsilons = np.array([epsilon for _, epsilon, _ in found])
     theirs = judged(data, path.lams[points], [fit for _, _, fit in found])
@@ -181,7 +185,7 @@ def objectives(
     }
     return {
         "fits compared": len(found),
-        "(ours - its P) / (tol P), worst": float(np.max((ours - theirs.refitted) / (tol * ours))),
+        WORST: float(np.max((ours - theirs.refitted) / (tol * ours))),
         **{name: gap if gap > -np.inf else None for name, gap in gaps.items()},
     }
 
@@ -189,11 +193,18 @@ def objectives(
 def failures(row: Row, lams: int) -> list[str]:
     """What is wrong with a row, as sentences; written so that NaN is wrong."""
     found = []
-    if not row["(ours - its P) / (tol P), worst"] <= 1:
+    if not row["fits compared"]:
+        found.append(f"{row['set']}: no fit was finished (raise --fit-seconds).")
+    elif not row[WORST] <= 1:
         found.append(f"{row['set']}: LIBLINEAR's objective is better by more than tol P.")
     if row["stored values"] > LARGE and not row["ratio"] <= RATIO:
-        doubt = "" if row["its fits in time"] == lams else " at most (raise --set-seconds)"
-        found.append(f"{row['set']}: the ratio of the times is {row['ratio']:.2f}{doubt}.")
+        if row["its fits in time"] == lams:
+            found.append(f"{row['set']}: the ratio of the times is {row['ratio']:.2f}.")
+        else:
+            found.append(
+                f"{row['set']}: the ratio of the times is at most {row['ratio']:.2f}, which "
+                "decides nothing (raise --set-seconds)."
+            )
     return found
 
 
