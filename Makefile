@@ -2,10 +2,12 @@
 #   PYTHON=python3.12             the interpreter
 #   CXX=g++-13                    the compiler
 #   PYTEST_ARGS='-m "not slow"'   which tests, for test and sanitize
+#   BENCH_ARGS='--sets colon'     options of the scripts on the real sets in SIEVESVM_DATA
 # A file .venv/NAME is a stamp: what NAME stands for is installed there and up to date.
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 export CXX
 
 VENV := .venv
@@ -16,7 +18,8 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
 RUNTIMES = $(foreach name,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(name).so))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint sanitize mutants bench-kernels margins figures clean
+.PHONY: help demo test lint sanitize mutants bench-kernels margins figures clean \
+        check-data shared-sets liblinear side-by-side
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -50,6 +53,18 @@ bench-kernels: $(VENV)/package ## measure the products with columns
 margins: $(VENV)/package ## tabulate what the margins against rounding cost
 	$(VENV)/bin/python benchmarks/margins.py
 
+check-data: $(VENV)/bench ## compare the loaded real sets in SIEVESVM_DATA with their README
+	$(VENV)/bin/python benchmarks/datasets.py
+
+shared-sets: $(VENV)/bench ## run the path with every rule on the real sets, and judge every model
+	$(VENV)/bin/python benchmarks/shared_sets.py $(BENCH_ARGS)
+
+liblinear: $(VENV)/bench ## compare objectives and times with LIBLINEAR's on the real sets
+	$(VENV)/bin/python benchmarks/against_liblinear.py $(BENCH_ARGS)
+
+side-by-side: $(VENV)/bench ## run ten paths with shared passes, and compare them with separate ones
+	$(VENV)/bin/python benchmarks/side_by_side.py $(BENCH_ARGS)
+
 figures: $(VENV)/plot ## redraw the pictures of the documentation
 	$(VENV)/bin/python examples/paper_figures.py docs/figures
 	$(VENV)/bin/python -m sievesvm.demo docs/images/path.png
@@ -68,7 +83,11 @@ $(SANITIZED)/package: BUILD_SETTINGS := $(addprefix --config-settings=, \
 	$*/bin/pip install --no-build-isolation $(BUILD_SETTINGS) .
 	touch $@
 
-# An extra of the package installed just before; the package itself is not touched.
-%/test %/plot %/dev: %/package
-	$*/bin/pip install "sievesvm[$(@F)]"
+# An extra of the package installed just before; the package itself is not touched. Not a pattern:
+# of one with several targets, make takes all to be made when one is.
+EXTRAS := $(addprefix $(VENV)/,test plot dev bench)
+$(EXTRAS): $(VENV)/package
+$(SANITIZED)/test: $(SANITIZED)/package
+$(EXTRAS) $(SANITIZED)/test:
+	$(@D)/bin/pip install "sievesvm[$(@F)]"
 	touch $@

@@ -11,13 +11,12 @@ optimum to the given relative gap, once as the library does and once with every 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 
+import datasets
 from sievesvm.certify import DualPoint, dual_point
 from sievesvm.example import load_example
 from sievesvm.problem import Problem, largest_level
@@ -67,19 +66,8 @@ def data_sets() -> Iterator[tuple[str, object, np.ndarray]]:
     y = np.where(rng.random(2000) < 0.5, 1.0, -1.0)
     text = sp.random_array((2000, 20000), density=0.005, rng=rng, format="csc")
     yield "sparse 2000 x 20000", sp.csc_array(text.multiply(1 + 0.3 * y[:, None])), y
-    folder = os.environ.get("SIEVESVM_DATA")
-    for name in REAL if folder else ():
-        yield name, *load(Path(str(folder)) / f"{name}.npz")
-
-
-def load(path: Path) -> tuple[object, np.ndarray]:
-    """A dense or a CSC matrix as the sets are stored, and the labels."""
-    with np.load(path, allow_pickle=False) as file:
-        if "indptr" not in file:
-            return file["X"], file["y"]
-        n, m = file["shape"]
-        kind = sp.csr_array if len(file["indptr"]) == n + 1 else sp.csc_array
-        return kind((file["data"], file["indices"], file["indptr"]), shape=(n, m)), file["y"]
+    for name in sorted(set(REAL) & set(datasets.names())):
+        yield datasets.load(name)
 
 
 def discarded(point: DualPoint, lam: float) -> float:
