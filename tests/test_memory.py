@@ -63,7 +63,8 @@ print(size, resident("VmHWM") - before, 0)
 
 A_PATH = """
 from sievesvm.driver import drive
-from sievesvm.path import Path, Settings, svm_path
+from sievesvm import svm_path
+from sievesvm.path import Path, Settings
 from sievesvm.problem import Problem, largest_level
 
 rng = np.random.default_rng(1)

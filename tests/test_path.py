@@ -10,11 +10,10 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
-from sievesvm import ConvergenceWarning, as_columns, duality_gap, lambda_max, svm_path
+from sievesvm import ConvergenceWarning, SVMPath, duality_gap, lambda_max, svm_path, svm_paths
 from sievesvm.driver import drive
 from sievesvm.path import Path, Settings
 from sievesvm.problem import Problem
-from sievesvm.result import SVMPath
 
 RULES = ("safe", "gap", "paper", "none")
 
@@ -120,42 +119,59 @@ def test_counts_add_up_to_the_features():
 # --- many paths side by side ----------------------------------------------------------------------
 
 
-def test_paths_side_by_side_are_the_paths_alone_bit_for_bit():
-    """Different labels, weights, factors and tolerances over one source, with shared passes."""
+def same_bits(a: SVMPath, b: SVMPath) -> bool:
+    names = ("lams", "intercepts", "primal", "dual", "gaps", "n_iter", "n_active", "n_kept")
+    return (
+        all(np.array_equal(getattr(a, name), getattr(b, name)) for name in names)
+        and np.array_equal(a.coefs.data, b.coefs.data)
+        and np.array_equal(a.coefs.indices, b.coefs.indices)
+        and (a.status, a.ended) == (b.status, b.ended)
+    )
+
+
+@pytest.mark.parametrize("kind", [np.asfortranarray, sp.csc_array])
+def test_paths_side_by_side_are_the_paths_alone_bit_for_bit(kind):
+    """Different labels, weights, factors, tolerances and rules over one source, in one call."""
     X, y = data(seed=1)
+    X = kind(np.where(X > -0.5, X, 0.0))
     rng = np.random.default_rng(82)
-    source = as_columns(X)
-    v = np.ones(400)
-    v[:2] = 0.0, np.inf
+    factors = np.ones(400)
+    factors[:2] = 0.0, np.inf
     tasks = [
-        (Problem.of(source, y), Settings()),
-        (Problem.of(source, -y, sample_weight=rng.random(60)), Settings(tol=1e-9)),
-        (Problem.of(source, rng.permutation(y), penalty_factor=v), Settings(screening="gap")),
-        (Problem.of(source, y, sample_weight=(rng.random(60) < 0.8)), Settings()),
-        (Problem.of(source, y, standardize=True), Settings(max_active=5)),
+        {"y": y, "lams": 15},
+        {"y": -y, "lams": 15, "sample_weight": rng.random(60), "tol": 1e-9},
+        {"y": rng.permutation(y), "lams": 12, "penalty_factor": factors, "screening": "gap"},
+        {"y": y, "lams": 15, "sample_weight": (rng.random(60) < 0.8).astype(float), "eps": 0.05},
+        {"y": y, "lams": 15, "standardize": True, "max_active": 5},
+        {"y": np.ones(60)},
+        {"y": np.where(y > 0, "a", "b"), "lams": [3.0, 1.0], "fit_intercept": False},
+        {"y": y, "lams": 10, "penalty_factor": {3: 0.0}, "sample_weight": rng.random(60)},
+        {"y": y, "lams": 10, "screening": "paper", "standardize": True, "fit_intercept": False},
+        {"y": y, "lams": 5, "screening": "none"},
     ]
-
-    def paths():
-        return [
-            Path(problem, np.abs(problem.m).max() * np.geomspace(0.5, 0.05, 15), settings)
-            for problem, settings in tasks
-        ]
-
-    together, alone = paths(), paths()
-    before = source.entries_read
-    drive(source, [path.run() for path in together])
-    shared = source.entries_read - before
-    for path in alone:
-        drive(source, [path.run()])
-    separate = source.entries_read - before - shared
+    together = svm_paths(X, tasks)
+    alone = [svm_path(X, **task) for task in tasks]
     for a, b in zip(together, alone, strict=True):
-        a, b = (SVMPath.of(path.problem, path.steps, path.ended) for path in (a, b))
-        assert a.ended == b.ended
-        for name in ("lams", "intercepts", "primal", "dual", "gaps", "n_iter", "n_active"):
-            assert np.array_equal(getattr(a, name), getattr(b, name)), name
-        assert np.array_equal(a.coefs.data, b.coefs.data)
-        assert np.array_equal(a.coefs.indices, b.coefs.indices)
-    assert shared < 0.7 * separate
+        assert same_bits(a, b)
+
+
+def test_folds_side_by_side_read_little_more_than_one():
+    X, y = data(n=80, m=5000, seed=2)
+    rng = np.random.default_rng(83)
+    folds = [{"y": y, "sample_weight": (rng.random(80) < 0.9).astype(float)} for _ in range(10)]
+    together = svm_paths(X, folds)
+    alone = [svm_path(X, **fold) for fold in folds]
+    assert all(same_bits(a, b) for a, b in zip(together, alone, strict=True))
+    assert together[-1].passes[-1] <= 1.5 * np.mean([path.passes[-1] for path in alone])
+
+
+def test_a_task_without_y_or_with_a_wrong_name_is_named():
+    X, y = data()
+    with pytest.raises(ValueError, match=r"tasks\[1\] has no y"):
+        svm_paths(X, [{"y": y}, {"tol": 1e-3}])
+    with pytest.raises(ValueError, match=r"tasks\[0\] has 'weights', but knows y, lams"):
+        svm_paths(X, [{"y": y, "weights": y}])
+    assert svm_paths(X, []) == []
 
 
 # --- how a path can end ---------------------------------------------------------------------------
@@ -209,7 +225,7 @@ def test_the_memory_it_will_take_is_logged_before_anything_is_read(caplog):
     caplog.set_level("INFO", logger="sievesvm")
     with pytest.raises(ValueError, match="NaN"):
         svm_path(X, y)
-    assert "a path on 60 x 400 takes up to 0.0317 MiB beside the matrix" in caplog.text
+    assert "a path on 60 x 400, 1 at once: up to 0.0317 MiB beside the matrix" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 from .certify import Certificate, duality_gap
 from .columns import ColumnSource, as_columns
-from .path import ConvergenceWarning, svm_path
 from .problem import first_features, lambda_max
 from .result import SVMPath
 from .screening import Screening, screen
+from .train import ConvergenceWarning, svm_path, svm_paths
 
 __all__ = [
     "Certificate",
@@ -19,5 +19,6 @@ __all__ = [
     "lambda_max",
     "screen",
     "svm_path",
+    "svm_paths",
 ]
 __version__ = "0.1.0"

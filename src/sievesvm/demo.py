@@ -9,10 +9,10 @@ import numpy as np
 
 from .certify import dual_point
 from .example import load_example
-from .path import svm_path
 from .problem import Problem, first_features
 from .result import SVMPath
 from .screening import apply_rule
+from .train import svm_path
 
 _STEPS = (0.99, 0.95, 0.9, 0.8, 0.6)
 _ROWS = 10

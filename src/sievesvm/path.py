@@ -12,20 +12,18 @@ every feature is settled, so it holds for the whole problem, whatever the solver
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from . import _core, inputs
+from . import _core
 from .certify import DualPoint, settled_point
-from .columns import ColumnSource, Floats, Ints, Matrix, log
-from .driver import Ask, Correlate, Run, Take, drive
-from .problem import Problem, Sparse, largest_level, slack_error
-from .result import Step, SVMPath
+from .columns import Floats, Ints
+from .driver import Ask, Correlate, Run, Take
+from .problem import Problem, Sparse, slack_error
+from .result import Step
 from .screening import domes, paper, sphere
 from .solve import WorkingSet
 
@@ -36,10 +34,6 @@ _AT_ONCE = 100  # columns that may join the working set together, or as many as 
 _KKT = 1e-10  # to which the conditions shall hold on the working set
 _AHEAD = 32  # grid points for which a rule discards in advance
 _VECTORS = 3  # that products were made with, for bounds; beside them 1 MiB and 2 bytes a column
-
-
-class ConvergenceWarning(UserWarning):
-    """A lambda was left with a gap above the tolerance; `SVMPath.status` says which."""
 
 
 class Settings(NamedTuple):
@@ -80,6 +74,9 @@ class Path:
 
     def run(self) -> Run:
         """Solve at one lambda after the other."""
+        if len(self.lams) == 0:
+            self.ended = "trivial"
+            return
         for k, lam in enumerate(self.lams):
             start = time.perf_counter()
             step = yield from self._solve_at(k, float(lam))
@@ -189,123 +186,3 @@ class Path:
             status = "converged"
         passes = (self.problem.source.entries_read - self.read_before) / self.entries
         return Step(lam, *point.w, point.b, certificate, n_iter, passes, 0.0, status)
-
-
-def svm_path(
-    X: Matrix,
-    y: npt.ArrayLike,
-    *,
-    lams: int | npt.ArrayLike = 100,
-    eps: float = 1e-2,
-    tol: float = 1e-6,
-    fit_intercept: bool = True,
-    sample_weight: npt.ArrayLike | None = None,
-    penalty_factor: inputs.PenaltyFactor = None,
-    standardize: bool = False,
-    screening: Rule = "safe",
-    max_active: int | None = None,
-    max_iter: int = 10_000,
-    progress: Callable[[int, int], None] | None = None,
-) -> SVMPath:
-    """Solve along a grid of lambda, with a certificate for every model.
-
-    Parameters
-    ----------
-    X : array, sparse matrix, data frame or ColumnSource; rows are samples
-    y : one label per row, of two classes
-    lams : a number of grid points, geometric from lambda_max to eps lambda_max; or the values,
-        which are taken in decreasing order
-    eps : the end of the grid, in units of lambda_max
-    tol : a model is done when its gap is at most tol P
-    fit_intercept, sample_weight, penalty_factor, standardize : as in `lambda_max`
-    screening : which rule discards features ahead: "safe" (the dome), "gap" (the sphere), "paper"
-        (the paper's K, inflated by the gap); "none" computes every product at every lambda
-    max_active : stop after the first model with as many features
-    max_iter : Newton steps for each lambda
-    progress : called with the number of lambdas that are done, and of all
-
-    Returns
-    -------
-    SVMPath
-        Interrupted (Ctrl-C), the path so far, with `ended` = "interrupted".
-
-    Warns
-    -----
-    ConvergenceWarning
-        If a gap is above the tolerance.
-    """
-    if screening not in get_args(Rule):
-        raise ValueError(
-            f"screening must be one of {', '.join(get_args(Rule))}, but it is {screening!r}."
-        )
-    tol = inputs.positive_lam(tol, "tol")
-    _log_forecast(np.shape(X))
-    before = X.entries_read if isinstance(X, ColumnSource) else 0
-    problem = Problem.of(
-        X,
-        y,
-        sample_weight=sample_weight,
-        penalty_factor=penalty_factor,
-        fit_intercept=fit_intercept,
-        standardize=standardize,
-    )
-    grid = _grid(problem, lams, eps)
-    path = Path(problem, grid, Settings(tol, screening, max_active, int(max_iter)), before)
-    if len(grid) == 0:
-        path.ended = "trivial"
-        return SVMPath.of(problem, path.steps, path.ended)
-
-    def report() -> None:
-        if progress is not None:
-            progress(len(path.steps), len(grid))
-
-    try:
-        drive(problem.source, [path.run()], report)
-    except KeyboardInterrupt:
-        path.ended = "interrupted"
-    _warn_of_gaps(path)
-    return SVMPath.of(problem, path.steps, path.ended)
-
-
-def _grid(problem: Problem, lams: int | npt.ArrayLike, eps: float) -> Floats:
-    """The lambdas, decreasing; none where nothing can enter at any of them."""
-    if np.ndim(lams) > 0:
-        values = sorted({inputs.positive_lam(lam, "lams") for lam in np.asarray(lams)})
-        return np.array(values[::-1])
-    count = inputs.number(lams, "lams")
-    if count != int(count) or count < 1:
-        raise ValueError(f"lams must be a number of grid points or the values, not {lams!r}.")
-    eps = inputs.positive_lam(eps, "eps")
-    if eps >= 1:
-        raise ValueError(f"eps must be below 1, but it is {eps!r}.")
-    top = largest_level(problem)
-    return np.geomspace(top, eps * top, int(count)) if top > 0 else np.empty(0)
-
-
-def _warn_of_gaps(path: Path) -> None:
-    wide = [step for step in path.steps if step.status != "converged"]
-    if wide:
-        worst = max(wide, key=lambda step: step.certificate.relative_gap)
-        stopped = any(step.status == "max_iter" for step in wide)
-        advice = "Raise max_iter or tol" if stopped else "It is as small as rounding lets it be"
-        warnings.warn(
-            f"{len(wide)} of {len(path.steps)} models have a gap above tol = {path.settings.tol:g}"
-            f" (the widest: {worst.certificate.relative_gap:.1e} at lambda {worst.lam:g}). "
-            f"{advice}; SVMPath.gaps has the gap of every model.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-
-
-def _log_forecast(shape: tuple[int, ...]) -> None:
-    if len(shape) == 2:
-        n, m = shape
-        log.info(
-            "a path on %d x %d takes up to %.3g MiB beside the matrix (64 bytes a column and 128 "
-            "a row), and the columns that may be active with their %.3g MiB of products for each "
-            "thousand",
-            n,
-            m,
-            (64 * m + 128 * n) / 2**20,
-            2 * 8e6 / 2**20,
-        )

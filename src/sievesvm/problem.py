@@ -29,6 +29,7 @@ mean square where there is no intercept.  A column with d_j = 0 is left out.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -58,6 +59,104 @@ norm = _core.norm  # ||a||, by sums in the order that `Problem.rounding` speaks 
 
 _FLOAT64 = 2.0**-53
 _LARGEST = 1e200  # of the length of a column, and its inverse the smallest
+
+
+class Setup(NamedTuple):
+    """What makes a problem of a matrix; as in `lambda_max`."""
+
+    y: npt.ArrayLike
+    sample_weight: npt.ArrayLike | None = None
+    penalty_factor: inputs.PenaltyFactor = None
+    fit_intercept: bool = True
+    standardize: bool = False
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A problem as far as it is known before the statistics of its columns."""
+
+    source: ColumnSource
+    names: list[str] | None
+    y: Floats
+    classes: npt.NDArray[Any]
+    c: Floats | None
+    v: Floats
+    e: Floats
+    fit_intercept: bool
+    standardize: bool
+    free: Ints
+    Z: Floats
+    span: Basis
+    s: Floats
+
+    @classmethod
+    def of(
+        cls,
+        source: ColumnSource,
+        names: list[str] | None,
+        labels: list[Any] | None,
+        setup: Setup,
+    ) -> Self:
+        n, m = source.shape
+        fit_intercept, standardize = setup.fit_intercept, setup.standardize
+        inputs.check_flags(fit_intercept=fit_intercept, standardize=standardize)
+        y, classes = inputs.labels(setup.y, n)
+        c = inputs.row_weights(setup.sample_weight, n)
+        v = inputs.factors(setup.penalty_factor, m, labels)
+        e = np.ones(n) if c is None else np.sqrt(c)
+
+        free = np.flatnonzero(v == 0)
+        Z = _dense(source, free)
+        if not np.isfinite(Z).all():
+            _stats(source, names)  # names the first place
+        span = _basis(e, Z, fit_intercept, free, names)
+        dependent = np.setdiff1d(free, free[span.kept])
+        if len(dependent):
+            v[dependent] = np.inf  # in the span of the others already
+        free, Z = free[span.kept], np.asfortranarray(Z[:, span.kept])
+        s = np.zeros(n)
+        if not _separated(y, e, Z, fit_intercept):
+            s, _ = off_span(span.Q, e * y)
+        return cls(
+            source=source,
+            names=names,
+            y=y,
+            classes=classes,
+            c=c,
+            v=v,
+            e=e,
+            fit_intercept=bool(fit_intercept),
+            standardize=bool(standardize),
+            free=free,
+            Z=Z,
+            span=span,
+            s=s,
+        )
+
+
+def _alike(drafts: Sequence[_Draft]) -> list[list[_Draft]]:
+    """The drafts in groups whose statistics one pass can make."""
+    groups: dict[Any, list[_Draft]] = {}
+    for draft in drafts:
+        key = (draft.fit_intercept, draft.c is None, tuple(draft.free))
+        groups.setdefault(key, []).append(draft)
+    return list(groups.values())
+
+
+def _statistics(source: ColumnSource, drafts: list[_Draft]) -> list[tuple[ColumnStats, Floats]]:
+    """For each of the drafts, which are alike: the statistics, and the products m."""
+    first = drafts[0]
+    V = np.column_stack([draft.e * draft.s for draft in drafts])
+    options = {"Z": first.Z, "V": V, "centre": first.fit_intercept}
+    if first.c is None:
+        stats = _stats(source, first.names, **options)
+        each = [stats] * len(drafts)
+    else:
+        C = np.column_stack([draft.c for draft in drafts if draft.c is not None])
+        stats = _stats(source, first.names, C=C, **options)
+        each = [stats.of_weighting(k) for k in range(len(drafts))]
+    products = [np.ascontiguousarray(stats.products[:, k]) for k in range(len(drafts))]
+    return list(zip(each, products, strict=True))
 
 
 @dataclass(frozen=True)
@@ -107,51 +206,49 @@ class Problem:
         standardize: bool = False,
     ) -> Self:
         """Check the input and read the columns once, for their statistics."""
+        setup = Setup(y, sample_weight, penalty_factor, fit_intercept, standardize)
+        return cls.several(X, [setup])[0]
+
+    @classmethod
+    def several(cls, X: Matrix, setups: Sequence[Setup]) -> list[Self]:
+        """Problems with the same X: their statistics are made in one pass.
+
+        Only different unpenalised columns, an intercept beside none, and weights beside none take
+        a pass of their own.
+        """
         source, names = as_columns(X), feature_names(X)
-        n, m = source.shape
-        if n == 0:
+        if source.shape[0] == 0:
             raise ValueError("X has no rows.")
-        inputs.check_flags(fit_intercept=fit_intercept, standardize=standardize)
-        sign, classes = inputs.labels(y, n)
-        c = inputs.row_weights(sample_weight, n)
-        v = inputs.factors(penalty_factor, m, inputs.column_labels(X))
-        e = np.ones(n) if c is None else np.sqrt(c)
+        labels = inputs.column_labels(X)
+        drafts = [_Draft.of(source, names, labels, setup) for setup in setups]
+        found = {}
+        for together in _alike(drafts):
+            for draft, (stats, m) in zip(together, _statistics(source, together), strict=True):
+                found[id(draft)] = cls._of(draft, stats, m)
+        return [found[id(draft)] for draft in drafts]
 
-        free = np.flatnonzero(v == 0)
-        Z = _dense(source, free)
-        if not np.isfinite(Z).all():
-            _stats(source, names)  # names the first place
-        span = _basis(e, Z, fit_intercept, free, names)
-        dependent = np.setdiff1d(free, free[span.kept])
-        if len(dependent):
-            v[dependent] = np.inf  # in the span of the others already
-        free, Z = free[span.kept], np.asfortranarray(Z[:, span.kept])
-        s = np.zeros(n)
-        if not _separated(sign, e, Z, fit_intercept):
-            s, _ = off_span(span.Q, e * sign)
-        stats = _stats(source, names, C=c, Z=Z, V=e * s, centre=fit_intercept)
-        _check_scale(stats.norm2, names)
-        along = stats.products[:, 0]
-        along[stats.gamma == 0] = 0.0
-
+    @classmethod
+    def _of(cls, draft: _Draft, stats: ColumnStats, m: Floats) -> Self:
+        _check_scale(stats.norm2, draft.names)
+        m[stats.gamma == 0] = 0.0
         scale = None
-        if standardize:
-            scale = stats.deviation / (norm(e) if e.any() else 1.0)
+        if draft.standardize:
+            scale = stats.deviation / (norm(draft.e) if draft.e.any() else 1.0)
         return cls(
-            source=source,
-            y=sign,
-            classes=classes,
-            c=c,
-            v=v if scale is None else _standardised_factors(v, scale),
+            source=draft.source,
+            y=draft.y,
+            classes=draft.classes,
+            c=draft.c,
+            v=draft.v if scale is None else _standardised_factors(draft.v, scale),
             scale=scale,
-            fit_intercept=bool(fit_intercept),
-            free=free,
-            Z=Z,
-            basis=span,
+            fit_intercept=draft.fit_intercept,
+            free=draft.free,
+            Z=draft.Z,
+            basis=draft.span,
             stats=Norms(stats.mean, stats.norm1, stats.norm2, stats.gamma),
-            s=s,
-            m=along,
-            names=names,
+            s=draft.s,
+            m=m,
+            names=draft.names,
         )
 
     @cached_property
