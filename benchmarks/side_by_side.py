@@ -96,8 +96,9 @@ def write(rows: Sequence[Row], options: argparse.Namespace) -> None:
         "Ten paths side by side",
         f"Random weights of 0 and 1 on {SHARE:.0%} of the rows, {options.lams} lambdas down to "
         f"{options.eps:g} lambda_max, tol = {options.tol:g}. Passes count everything that is read, "
-        f"the statistics of the columns included. The ratio is to the mean of the {PATHS}; asked: at "
-        f"most {MOST:g}, and no path that differs by a bit from that of a call of its own ({', '.join(EXACT)}).",
+        f"the statistics of the columns included. The ratio is to the mean of the {PATHS}; asked: "
+        f"at most {MOST:g}, and no path that differs by a bit from that of a call of its own "
+        f"({', '.join(EXACT)}).",
         common.table(rows),
     )
 
