@@ -68,11 +68,10 @@ class Cache:
         block, positions = self.source.hold(missing)
         if not (self.blocks and self.blocks[-1] is block):
             self.blocks.append(block)
-        order = np.argsort(np.concatenate([self.columns, missing]), kind="stable")
-        number = np.full(len(missing), len(self.blocks) - 1)
-        self.columns = np.concatenate([self.columns, missing])[order]
-        self.block_of = np.concatenate([self.block_of, number])[order]
-        self.position_of = np.concatenate([self.position_of, positions])[order]
+        at = np.searchsorted(self.columns, missing)
+        self.columns = np.insert(self.columns, at, missing)
+        self.block_of = np.insert(self.block_of, at, len(self.blocks) - 1)
+        self.position_of = np.insert(self.position_of, at, positions)
 
     def pieces_of(self, columns: Ints) -> list[Piece]:
         """The columns, read if need be, cut where neighbours lie in different blocks."""
@@ -83,23 +82,38 @@ class Cache:
         parts = np.split(np.arange(len(columns)), cuts) if len(columns) else []
         return [Piece(self.blocks[blocks[part[0]]], positions[part]) for part in parts]
 
-    def products(self, V: Floats, columns: Ints, again: bool) -> Floats:
-        """f_j'v for every column asked for and every vector."""
-        here = self._here(columns)
-        missing = columns[~here]
-        if again and (size := self.source.entries(missing)) <= self.room:
-            self.room -= size
-            self.keep(missing)
-            here[:] = True
-        products = np.empty((len(columns), V.shape[1]))
-        at = np.searchsorted(self.columns, columns[here])
+    def affords(self, columns: Ints) -> bool:
+        """Whether there is room for those of the columns that are not here yet."""
+        size = self.source.entries(columns[~self._here(columns)])
+        if size > self.room:
+            return False
+        self.room -= size
+        return True
+
+    def products(self, asks: Sequence[Correlate]) -> list[Floats]:
+        """The answers: of columns that are kept each for itself, the others read for all at once."""
+        wanted = _union([ask.columns for ask in asks])
+        if any(ask.again for ask in asks) and self.affords(wanted):
+            self.keep(wanted)
+        read = wanted[~self._here(wanted)]
+        V = np.column_stack([ask.vector for ask in asks]) if len(read) else np.empty((0, 0))
+        fresh = self.source.correlate(V, read) if len(read) else np.empty((0, len(asks)))
+        answers = []
+        for place, ask in enumerate(asks):
+            here = self._here(ask.columns)
+            answer = np.empty(len(ask.columns))
+            answer[~here] = fresh[np.searchsorted(read, ask.columns[~here]), place]
+            self._products_here(ask, np.flatnonzero(here), answer)
+            answers.append(answer)
+        return answers
+
+    def _products_here(self, ask: Correlate, rows: Ints, answer: Floats) -> None:
+        """The products with the columns that are kept, block by block."""
+        at = np.searchsorted(self.columns, ask.columns[rows])
         for number in np.unique(self.block_of[at]):
             there = self.block_of[at] == number
-            rows = np.flatnonzero(here)[there]
-            products[rows] = self.blocks[number].correlate(V, self.position_of[at[there]])
-        if not here.all():
-            products[~here] = self.source.correlate(V, missing)
-        return products
+            products = self.blocks[number].correlate(ask.vector, self.position_of[at[there]])
+            answer[rows[there]] = products
 
     def _here(self, columns: Ints) -> npt.NDArray[np.bool_]:
         if len(self.columns) == 0:
@@ -142,12 +156,8 @@ def _answer(cache: Cache, asks: dict[int, Ask]) -> dict[int, Any]:
     together = max(1, _MEMORY // (8 * (n + m)))
     numbers = list(waiting)
     for first in range(0, len(numbers), together):
-        group = [waiting[number] for number in numbers[first : first + together]]
-        columns = _union([ask.columns for ask in group])
-        vectors = np.column_stack([ask.vector for ask in group])
-        products = cache.products(vectors, columns, any(ask.again for ask in group))
-        for place, (number, ask) in enumerate(zip(numbers[first:], group, strict=False)):
-            answers[number] = products[np.searchsorted(columns, ask.columns), place]
+        group = numbers[first : first + together]
+        answers |= zip(group, cache.products([waiting[k] for k in group]), strict=True)
     return answers
 
 
