@@ -91,7 +91,7 @@ class Cache:
         return True
 
     def products(self, asks: Sequence[Correlate]) -> list[Floats]:
-        """The answers: of columns that are kept each for itself, the others read for all at once."""
+        """The answers; of columns that are not kept, what is read is read for all at once."""
         wanted = _union([ask.columns for ask in asks])
         if any(ask.again for ask in asks) and self.affords(wanted):
             self.keep(wanted)
