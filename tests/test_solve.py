@@ -142,6 +142,9 @@ def test_slacks_and_products_are_those_of_the_coefficients():
         assert working.slacks() == pytest.approx(np.maximum(0, 1 - y * (X @ coef + b)), abs=1e-10)
         vector = rng.standard_normal(50)
         assert working.products(vector) == pytest.approx(X.T @ vector, rel=1e-11)
+        beta = y * working.slacks()
+        zeta = working.problem.centred(X.T @ beta, beta)
+        assert working.zeta() == pytest.approx(zeta, abs=1e-10 * np.linalg.norm(beta))
 
 
 def test_an_impossible_tolerance_ends_by_itself():

@@ -6,7 +6,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <variant>
 
@@ -172,23 +171,21 @@ class Columns {
     return {place.row, place.column, place.value};
   }
 
-  // Calls use(rows, values) with the nonzero entries of column j, less `shift`.
+  // Calls use(X) with the view of the matrix.
   template <class Use>
-  void with_entries(int64_t j, double shift, Use use) const {
-    require(j >= 0 && j < m_, "a column is out of range");
-    std::vector<int32_t> rows;
-    std::vector<double> values;
-    visit([&](const auto& X) {
-      for_each_entry(X, j, [&](int64_t i, double f) {
-        if (f - shift == 0) return;
-        rows.push_back(static_cast<int32_t>(i));
-        values.push_back(f - shift);
-      });
-    });
-    use(std::move(rows), std::move(values));
+  void visit(Use use) const {
+    std::visit([&](const auto& view) {
+      if constexpr (!std::is_same_v<std::decay_t<decltype(view)>, std::monostate>) use(view);
+    }, view_);
   }
 
   int64_t rows() const { return n_; }
+
+  void check_range(const std::optional<List>& columns) const {
+    if (!columns) return;
+    for (size_t k = 0; k < columns->size(); ++k)
+      require(columns->data()[k] >= 0 && columns->data()[k] < m_, "a column is out of range");
+  }
 
   int64_t entries(const std::optional<List>& columns) const {
     check_range(columns);
@@ -205,25 +202,12 @@ class Columns {
   Columns(AnyView view, std::vector<Raw> owners, int64_t n, int64_t m)
       : view_(view), owners_(std::move(owners)), n_(n), m_(m) {}
 
-  template <class Use>
-  void visit(Use use) const {
-    std::visit([&](const auto& view) {
-      if constexpr (!std::is_same_v<std::decay_t<decltype(view)>, std::monostate>) use(view);
-    }, view_);
-  }
-
   template <class I>
   static void check_offsets(const I* offsets, int64_t count, int64_t m, int64_t stored) {
     bool good = count == m + 1 && offsets[0] == 0 && offsets[m] <= stored;
     for (int64_t j = 0; good && j < m; ++j) good = offsets[j] <= offsets[j + 1];
     require(good, "X is damaged: its indptr must start at 0, never decrease, have one entry more "
                   "than there are columns (CSR: rows) and end within data and indices.");
-  }
-
-  void check_range(const std::optional<List>& columns) const {
-    if (!columns) return;
-    for (size_t k = 0; k < columns->size(); ++k)
-      require(columns->data()[k] >= 0 && columns->data()[k] < m_, "a column is out of range");
   }
 
   static int64_t block_size(int64_t count, int threads) {
@@ -315,23 +299,26 @@ std::tuple<double, int64_t> feasible_scale(const Features& f, const In& v, doubl
   return {scale * kRounding, limiting};
 }
 
-// `Face` on arrays.
+// `Face` on arrays; y and c are kept alive.
 class FaceHandle {
  public:
-  FaceHandle(const In& y, const std::optional<In>& c)
-      : n_(static_cast<int64_t>(y.size())), face_(made(y, c)) {}
+  FaceHandle(In y, std::optional<In> c) : y_(y), c_(c), face_(y.data(), data_or_null(c), rows()) {
+    require(!c || c->size() == y.size(), "the vectors differ in length");
+  }
   void add_ones() {
-    std::vector<int32_t> rows(n_);
-    std::iota(rows.begin(), rows.end(), 0);
-    face_.add(std::move(rows), std::vector<double>(n_, 1.0), 0.0);
+    require(face_.size() == 0, "the ones must come before all other columns");
+    face_.add_ones();
   }
   void add(const Columns& block, const List& positions, const In& shift, const In& v) {
-    require(block.rows() == n_ && shift.size() == v.size() && positions.size() == v.size(),
+    require(block.rows() == rows() && shift.size() == v.size() && positions.size() == v.size(),
             "the block does not fit");
-    for (size_t k = 0; k < v.size(); ++k)
-      block.with_entries(positions.data()[k], shift.data()[k], [&](auto rows, auto values) {
-        face_.add(std::move(rows), std::move(values), v.data()[k]);
-      });
+    block.check_range(positions);
+    nb::gil_scoped_release release;
+    const int64_t count = static_cast<int64_t>(v.size());
+    block.visit([&](const auto& X) {
+      for (int64_t first = 0; first < count; first += kTogether)
+        add_some(X, positions, shift.data(), v.data(), first, std::min(first + kTogether, count));
+    });
   }
   std::tuple<int64_t, bool> solve(double lam, double tol, int64_t max_steps) {
     nb::gil_scoped_release release;
@@ -339,26 +326,59 @@ class FaceHandle {
     return {outcome.steps, outcome.converged};
   }
   int64_t size() const { return face_.size(); }
-  void coefficients(Out w) const {
-    require(static_cast<int64_t>(w.size()) == face_.size(), "one number per column is needed");
-    std::copy(face_.w().begin(), face_.w().end(), w.data());
-  }
+  int64_t bytes() const { return face_.bytes(); }
+  void coefficients(Out w) const { copy(face_.w(), w); }
+  void zeta(Out zeta) const { copy(face_.zeta(), zeta); }
   void products(const In& vector, Out out) const {
-    require(static_cast<int64_t>(vector.size()) == n_ &&
+    require(static_cast<int64_t>(vector.size()) == rows() &&
                 static_cast<int64_t>(out.size()) == face_.size(), "the vectors do not fit");
+    nb::gil_scoped_release release;
     face_.products(vector.data(), out.data());
   }
   void slacks(Out xi) const {
-    require(static_cast<int64_t>(xi.size()) == n_, "one number per row is needed");
-    for (int64_t i = 0; i < n_; ++i) xi.data()[i] = std::max(face_.residual()[i], 0.0);
+    require(static_cast<int64_t>(xi.size()) == rows(), "one number per row is needed");
+    for (int64_t i = 0; i < rows(); ++i) xi.data()[i] = std::max(face_.residual()[i], 0.0);
   }
 
  private:
-  static Face made(const In& y, const std::optional<In>& c) {
-    require(!c || c->size() == y.size(), "the vectors differ in length");
-    return Face(y.data(), data_or_null(c), static_cast<int64_t>(y.size()));
+  static constexpr int64_t kTogether = 8;  // dense columns whose products are made side by side
+
+  int64_t rows() const { return static_cast<int64_t>(y_.size()); }
+  static void copy(const std::vector<double>& from, Out to) {
+    require(to.size() == from.size(), "one number per column is needed");
+    std::copy(from.begin(), from.end(), to.data());
   }
-  int64_t n_;
+
+  template <class T>
+  void add_some(const Dense<T>& X, const List& positions, const double* shift, const double* v,
+                int64_t first, int64_t last) {
+    std::vector<double> values;
+    values.reserve(X.n * (last - first));
+    for (int64_t k = first; k < last; ++k)
+      for_each_entry(X, positions.data()[k],
+                     [&](int64_t, double f) { values.push_back(f - shift[k]); });
+    face_.add_dense(std::move(values), last - first, v + first);
+  }
+  template <class T, class I>
+  void add_some(const Csc<T, I>& X, const List& positions, const double* shift, const double* v,
+                int64_t first, int64_t last) {
+    for (int64_t k = first; k < last; ++k) {
+      const int64_t j = positions.data()[k];
+      std::vector<int32_t> rows;
+      std::vector<double> values;
+      rows.reserve(X.entries(j));
+      values.reserve(X.entries(j));
+      for_each_entry(X, j, [&](int64_t i, double f) {
+        if (f - shift[k] == 0) return;
+        rows.push_back(static_cast<int32_t>(i));
+        values.push_back(f - shift[k]);
+      });
+      face_.add_sparse(std::move(rows), std::move(values), v[k]);
+    }
+  }
+
+  In y_;
+  std::optional<In> c_;
   Face face_;
 };
 
@@ -469,6 +489,8 @@ NB_MODULE(_core, module) {
       .def("coefficients", &FaceHandle::coefficients, "w"_a)
       .def("products", &FaceHandle::products, "vector"_a, "out"_a)
       .def("slacks", &FaceHandle::slacks, "xi"_a)
+      .def("zeta", &FaceHandle::zeta, "out"_a)
+      .def("bytes", &FaceHandle::bytes)
       .def("__len__", &FaceHandle::size);
   nb::class_<LedgerHandle>(module, "Ledger")
       .def(nb::init<In, In, In, In, In, In, double, double>(), "m"_a, "gamma"_a, "norm1"_a,
