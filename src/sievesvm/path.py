@@ -113,7 +113,10 @@ class Path:
         w = Sparse(columns[active], coef[active])
         xi = self.working.slacks()
         vector = problem.product_vector(problem.e * problem.y * xi)
-        zeta = problem.centred(self.working.products(vector), vector, columns)
+        if len(problem.free):
+            zeta = problem.centred(self.working.products(vector), vector, columns)
+        else:
+            zeta = self.working.zeta()
         e_xi = _SHIFTED * slack_error(problem, w, b)
         return settled_point(problem, w, b, xi, e_xi, zeta, columns, _SHIFTED), vector
 

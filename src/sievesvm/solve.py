@@ -74,6 +74,24 @@ class WorkingSet:
         self._face.slacks(xi)
         return xi
 
+    def zeta(self) -> Floats:
+        """g_j'beta of `columns` for the slacks `solve` ended with, without unpenalised columns.
+
+        What `problem.centred` makes of f_j'vector, vector = c y xi, but without a further look at
+        the columns. Every sum is in lanes and chunks as the kernels have it, over a column less its
+        mean where that is dense: 4 times the error of a product of the source at most.
+        """
+        found = np.empty(self._ones + len(self.columns))
+        self._face.zeta(found)
+        zeta = found[self._ones :]
+        if self._ones:
+            zeta -= (self.problem.stats.mean[self.columns] - self._shifts) * found[0]
+        return np.where(self.problem.stats.gamma[self.columns] == 0, 0.0, zeta)
+
+    def bytes(self) -> int:
+        """What the columns, their Gram matrix and its factor take."""
+        return self._face.bytes()
+
     def products(self, vector: Floats) -> Floats:
         """f_j'vector for `columns`; 4 times the error of a product of the source at most."""
         found = np.empty(self._ones + len(self.columns))

@@ -68,6 +68,22 @@ inline double norm(const double* a, int64_t n) {
   return std::sqrt(dot(scaled.data(), scaled.data(), n)) * unit;
 }
 
+inline void axpy(double t, const double* x, double* y, int64_t n) {
+  switch (isa_in_use()) {
+    case Isa::avx512: return avx512::axpy(t, x, y, n);
+    case Isa::avx2: return avx2::axpy(t, x, y, n);
+    case Isa::base: return base::axpy(t, x, y, n);
+  }
+}
+
+inline void eliminate(double s, double t, double* a, double* x, int64_t n) {
+  switch (isa_in_use()) {
+    case Isa::avx512: return avx512::eliminate(s, t, a, x, n);
+    case Isa::avx2: return avx2::eliminate(s, t, a, x, n);
+    case Isa::base: return base::eliminate(s, t, a, x, n);
+  }
+}
+
 // The vectors of a product, given as a table of n rows with `count` numbers each, laid out as the
 // columns want them. Where leaving out rows on which all vectors are zero pays, it is prepared.
 class RightHandSides {

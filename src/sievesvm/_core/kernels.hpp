@@ -44,12 +44,15 @@ struct Moments {
 };
 
 // out[position * V.count + k] = f_column'v_k
+// eliminate: x -= s a, then a += t x
 #define SIEVE_DECLARE_KERNELS                                                                \
   template <class View>                                                                      \
   void dots(const View& X, ColumnRange columns, Vectors V, ActiveGroups rows, double* out);  \
   template <class View>                                                                      \
   Moments moments(const View& X, int64_t j, const double* e); /* e = nullptr: all ones */    \
-  double dot(const double* a, const double* b, int64_t n);
+  double dot(const double* a, const double* b, int64_t n);                                   \
+  void axpy(double t, const double* x, double* y, int64_t n);              /* y += t x */    \
+  void eliminate(double s, double t, double* a, double* x, int64_t n);
 
 namespace base { SIEVE_DECLARE_KERNELS }
 namespace avx2 { SIEVE_DECLARE_KERNELS }

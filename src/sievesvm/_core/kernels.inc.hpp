@@ -283,6 +283,18 @@ double dot(const double* a, const double* b, int64_t n) {
   return total;
 }
 
+// Element by element there is no order to keep; the multiply-adds are not fused.
+void axpy(double t, const double* __restrict x, double* __restrict y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] += t * x[i];
+}
+
+void eliminate(double s, double t, double* __restrict a, double* __restrict x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    x[i] -= s * a[i];
+    a[i] += t * x[i];
+  }
+}
+
 #define SIEVE_INSTANTIATE(...)                                                               \
   template void dots(const __VA_ARGS__&, ColumnRange, Vectors, ActiveGroups, double*);       \
   template Moments moments(const __VA_ARGS__&, int64_t, const double*);

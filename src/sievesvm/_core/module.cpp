@@ -6,7 +6,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <variant>
 
@@ -142,7 +141,10 @@ class Columns {
     nb::gil_scoped_release release;
     visit([&](const auto& X) {
       const RightHandSides v(X, data, r);
-      for_each_block(count, block_size(count, threads), threads, [&](int64_t first, int64_t last) {
+      const double work = static_cast<double>(count) * static_cast<double>(r) *
+                          static_cast<double>(X.all_entries()) / std::max<double>(1.0, m_);
+      const int64_t block = block_size(count, work, threads);
+      for_each_block(count, block, threads, [&](int64_t first, int64_t last) {
         dots(X, ColumnRange{all.list, first, last}, v.vectors(), v.rows(), target);
       });
     });
@@ -173,23 +175,21 @@ class Columns {
     return {place.row, place.column, place.value};
   }
 
-  // Calls use(rows, values) with the nonzero entries of column j, less `shift`.
+  // Calls use(X) with the view of the matrix.
   template <class Use>
-  void with_entries(int64_t j, double shift, Use use) const {
-    require(j >= 0 && j < m_, "a column is out of range");
-    std::vector<int32_t> rows;
-    std::vector<double> values;
-    visit([&](const auto& X) {
-      for_each_entry(X, j, [&](int64_t i, double f) {
-        if (f - shift == 0) return;
-        rows.push_back(static_cast<int32_t>(i));
-        values.push_back(f - shift);
-      });
-    });
-    use(std::move(rows), std::move(values));
+  void visit(Use use) const {
+    std::visit([&](const auto& view) {
+      if constexpr (!std::is_same_v<std::decay_t<decltype(view)>, std::monostate>) use(view);
+    }, view_);
   }
 
   int64_t rows() const { return n_; }
+
+  void check_range(const std::optional<List>& columns) const {
+    if (!columns) return;
+    for (size_t k = 0; k < columns->size(); ++k)
+      require(columns->data()[k] >= 0 && columns->data()[k] < m_, "a column is out of range");
+  }
 
   int64_t entries(const std::optional<List>& columns) const {
     check_range(columns);
@@ -206,30 +206,12 @@ class Columns {
   Columns(AnyView view, std::vector<Raw> owners, int64_t n, int64_t m)
       : view_(view), owners_(std::move(owners)), n_(n), m_(m) {}
 
-  template <class Use>
-  void visit(Use use) const {
-    std::visit([&](const auto& view) {
-      if constexpr (!std::is_same_v<std::decay_t<decltype(view)>, std::monostate>) use(view);
-    }, view_);
-  }
-
   template <class I>
   static void check_offsets(const I* offsets, int64_t count, int64_t m, int64_t stored) {
     bool good = count == m + 1 && offsets[0] == 0 && offsets[m] <= stored;
     for (int64_t j = 0; good && j < m; ++j) good = offsets[j] <= offsets[j + 1];
     require(good, "X is damaged: its indptr must start at 0, never decrease, have one entry more "
                   "than there are columns (CSR: rows) and end within data and indices.");
-  }
-
-  void check_range(const std::optional<List>& columns) const {
-    if (!columns) return;
-    for (size_t k = 0; k < columns->size(); ++k)
-      require(columns->data()[k] >= 0 && columns->data()[k] < m_, "a column is out of range");
-  }
-
-  static int64_t block_size(int64_t count, int threads) {
-    return threads <= 1 ? std::max<int64_t>(count, 1)
-                        : std::max<int64_t>(8, std::min<int64_t>(1024, count / (8 * threads)));
   }
 
   AnyView view_;
@@ -305,23 +287,53 @@ std::tuple<double, int64_t> feasible_scale(const Features& f, double e_zeta, dou
   return {scale * kRounding, limiting};
 }
 
-// `Face` on arrays.
+// `Factor` on arrays, by itself.
+class FactorHandle {
+ public:
+  int64_t size() const { return factor_.size(); }
+  bool append(int32_t k, const In& h) {
+    require(k >= 0 && !factor_.has(k) && static_cast<int64_t>(h.size()) == size() + 1,
+            "one product for every column is needed");
+    return factor_.append(k, h.data());
+  }
+  void remove(int64_t a) {
+    require(a >= 0 && a < size(), "a column is out of range");
+    factor_.remove(a);
+  }
+  bool add_square(const In& x, double c) {
+    require(static_cast<int64_t>(x.size()) == size(), "one number per column is needed");
+    std::vector<double> used_up(x.data(), x.data() + x.size());
+    return factor_.add_square(used_up.data(), c);
+  }
+  void solve(Out x) const {
+    require(static_cast<int64_t>(x.size()) == size(), "one number per column is needed");
+    factor_.solve(x.data());
+  }
+
+ private:
+  Factor factor_;
+};
+
+// `Face` on arrays; y and c are kept alive.
 class FaceHandle {
  public:
-  FaceHandle(const In& y, const std::optional<In>& c)
-      : n_(static_cast<int64_t>(y.size())), face_(made(y, c)) {}
+  FaceHandle(In y, std::optional<In> c) : y_(y), c_(c), face_(y.data(), data_or_null(c), rows()) {
+    require(!c || c->size() == y.size(), "the vectors differ in length");
+  }
   void add_ones() {
-    std::vector<int32_t> rows(n_);
-    std::iota(rows.begin(), rows.end(), 0);
-    face_.add(std::move(rows), std::vector<double>(n_, 1.0), 0.0);
+    require(face_.size() == 0, "the ones must come before all other columns");
+    face_.add_ones();
   }
   void add(const Columns& block, const List& positions, const In& shift, const In& v) {
-    require(block.rows() == n_ && shift.size() == v.size() && positions.size() == v.size(),
+    require(block.rows() == rows() && shift.size() == v.size() && positions.size() == v.size(),
             "the block does not fit");
-    for (size_t k = 0; k < v.size(); ++k)
-      block.with_entries(positions.data()[k], shift.data()[k], [&](auto rows, auto values) {
-        face_.add(std::move(rows), std::move(values), v.data()[k]);
-      });
+    block.check_range(positions);
+    nb::gil_scoped_release release;
+    const int64_t count = static_cast<int64_t>(v.size());
+    block.visit([&](const auto& X) {
+      for (int64_t first = 0; first < count; first += kTogether)
+        add_some(X, positions, shift.data(), v.data(), first, std::min(first + kTogether, count));
+    });
   }
   std::tuple<int64_t, bool> solve(double lam, double tol, int64_t max_steps) {
     nb::gil_scoped_release release;
@@ -329,26 +341,59 @@ class FaceHandle {
     return {outcome.steps, outcome.converged};
   }
   int64_t size() const { return face_.size(); }
-  void coefficients(Out w) const {
-    require(static_cast<int64_t>(w.size()) == face_.size(), "one number per column is needed");
-    std::copy(face_.w().begin(), face_.w().end(), w.data());
-  }
+  int64_t bytes() const { return face_.bytes(); }
+  void coefficients(Out w) const { copy(face_.w(), w); }
+  void zeta(Out zeta) const { copy(face_.zeta(), zeta); }
   void products(const In& vector, Out out) const {
-    require(static_cast<int64_t>(vector.size()) == n_ &&
+    require(static_cast<int64_t>(vector.size()) == rows() &&
                 static_cast<int64_t>(out.size()) == face_.size(), "the vectors do not fit");
+    nb::gil_scoped_release release;
     face_.products(vector.data(), out.data());
   }
   void slacks(Out xi) const {
-    require(static_cast<int64_t>(xi.size()) == n_, "one number per row is needed");
-    for (int64_t i = 0; i < n_; ++i) xi.data()[i] = std::max(face_.residual()[i], 0.0);
+    require(static_cast<int64_t>(xi.size()) == rows(), "one number per row is needed");
+    for (int64_t i = 0; i < rows(); ++i) xi.data()[i] = std::max(face_.residual()[i], 0.0);
   }
 
  private:
-  static Face made(const In& y, const std::optional<In>& c) {
-    require(!c || c->size() == y.size(), "the vectors differ in length");
-    return Face(y.data(), data_or_null(c), static_cast<int64_t>(y.size()));
+  static constexpr int64_t kTogether = 8;  // dense columns whose products are made side by side
+
+  int64_t rows() const { return static_cast<int64_t>(y_.size()); }
+  static void copy(const std::vector<double>& from, Out to) {
+    require(to.size() == from.size(), "one number per column is needed");
+    std::copy(from.begin(), from.end(), to.data());
   }
-  int64_t n_;
+
+  template <class T>
+  void add_some(const Dense<T>& X, const List& positions, const double* shift, const double* v,
+                int64_t first, int64_t last) {
+    std::vector<double> values;
+    values.reserve(X.n * (last - first));
+    for (int64_t k = first; k < last; ++k)
+      for_each_entry(X, positions.data()[k],
+                     [&](int64_t, double f) { values.push_back(f - shift[k]); });
+    face_.add_dense(std::move(values), {v + first, v + last});
+  }
+  template <class T, class I>
+  void add_some(const Csc<T, I>& X, const List& positions, const double* shift, const double* v,
+                int64_t first, int64_t last) {
+    for (int64_t k = first; k < last; ++k) {
+      const int64_t j = positions.data()[k];
+      std::vector<int32_t> rows;
+      std::vector<double> values;
+      rows.reserve(X.entries(j));
+      values.reserve(X.entries(j));
+      for_each_entry(X, j, [&](int64_t i, double f) {
+        if (f - shift[k] == 0) return;
+        rows.push_back(static_cast<int32_t>(i));
+        values.push_back(f - shift[k]);
+      });
+      face_.add_sparse(std::move(rows), std::move(values), v[k]);
+    }
+  }
+
+  In y_;
+  std::optional<In> c_;
   Face face_;
 };
 
@@ -478,6 +523,13 @@ NB_MODULE(_core, module) {
   nb::class_<Features>(module, "Features")
       .def(nb::init<In, In, In, In, std::optional<In>>(), "m"_a, "zeta"_a, "gamma"_a, "norm2"_a,
            "v"_a.none());
+  nb::class_<FactorHandle>(module, "Factor")
+      .def(nb::init<>())
+      .def("append", &FactorHandle::append, "k"_a, "h"_a)
+      .def("remove", &FactorHandle::remove, "a"_a)
+      .def("add_square", &FactorHandle::add_square, "x"_a, "c"_a)
+      .def("solve", &FactorHandle::solve, "x"_a)
+      .def("__len__", &FactorHandle::size);
   nb::class_<FaceHandle>(module, "Face")
       .def(nb::init<In, std::optional<In>>(), "y"_a, "c"_a.none())
       .def("add_ones", &FaceHandle::add_ones)
@@ -486,6 +538,8 @@ NB_MODULE(_core, module) {
       .def("coefficients", &FaceHandle::coefficients, "w"_a)
       .def("products", &FaceHandle::products, "vector"_a, "out"_a)
       .def("slacks", &FaceHandle::slacks, "xi"_a)
+      .def("zeta", &FaceHandle::zeta, "out"_a)
+      .def("bytes", &FaceHandle::bytes)
       .def("__len__", &FaceHandle::size);
   nb::class_<LedgerHandle>(module, "Ledger")
       .def(nb::init<In, In, In, In, std::optional<In>, In, double, double, int64_t, bool>(), "m"_a,
