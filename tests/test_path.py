@@ -10,7 +10,16 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
-from sievesvm import ConvergenceWarning, SVMPath, duality_gap, lambda_max, svm_path, svm_paths
+from sievesvm import (
+    ColumnSource,
+    ConvergenceWarning,
+    SVMPath,
+    as_columns,
+    duality_gap,
+    lambda_max,
+    svm_path,
+    svm_paths,
+)
 from sievesvm.driver import drive
 from sievesvm.path import Path, Settings
 from sievesvm.problem import Problem
@@ -153,6 +162,44 @@ def test_paths_side_by_side_are_the_paths_alone_bit_for_bit(kind):
     alone = [svm_path(X, **task) for task in tasks]
     for a, b in zip(together, alone, strict=True):
         assert same_bits(a, b)
+
+
+class Elsewhere(ColumnSource):
+    """Columns that are read again whenever they are asked for, as from a disk."""
+
+    def __init__(self, X) -> None:
+        super().__init__()
+        self.inner = as_columns(X)
+
+    shape = property(lambda self: self.inner.shape)
+    dtype = property(lambda self: self.inner.dtype)
+    error_bound = property(lambda self: self.inner.error_bound)
+
+    def entries(self, columns=None):
+        return self.inner.entries(columns)
+
+    def _stats(self, weightings, V):
+        return self.inner._stats(weightings, V)
+
+    def _correlate(self, V, columns):
+        return self.inner._correlate(V, columns)
+
+    def _take(self, columns):
+        return self.inner._take(columns)
+
+
+@pytest.mark.parametrize("kept", [0, 5_000, 2**26])
+def test_columns_from_elsewhere_give_the_same_bits_and_are_read_as_seldom(kept, monkeypatch):
+    """With room for all, for some and for none of the columns whose products come again."""
+    monkeypatch.setattr("sievesvm.driver._KEPT", kept)
+    X, y = data(n=50, m=1000, seed=3)
+    tasks = [{"y": y, "lams": 20}, {"y": -y, "lams": 15, "sample_weight": np.arange(50.0)}]
+    tasks += [{"y": y, "lams": 4, "screening": "none"}]
+    here, there = svm_paths(X, tasks), svm_paths(Elsewhere(X), tasks)
+    assert all(same_bits(a, b) for a, b in zip(here, there, strict=True))
+    same = svm_path(X, y).passes, svm_path(Elsewhere(X), y).passes
+    assert np.array_equal(*same) == (kept == 2**26)
+    assert same[1][-1] >= same[0][-1]
 
 
 def test_folds_side_by_side_read_little_more_than_one():

@@ -8,13 +8,11 @@ contract it has to meet is `tests/test_columns_contract.py`.
 
 from __future__ import annotations
 
-import copy
 import logging
 import math
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -201,13 +199,6 @@ class ColumnSource(ABC):
         wanted = _column_list(columns, self.shape[1])
         self.entries_read += self.entries(wanted)
         return self._take(wanted)
-
-    def hold(self, columns: Ints) -> tuple[InMemoryColumns, Ints]:
-        """Columns (sorted) to work on from now on without reading them again.
-
-        They are those at the returned positions of the returned block.
-        """
-        return self.take(columns), np.arange(len(columns))
 
 
 class _Weighting(NamedTuple):
@@ -411,15 +402,9 @@ class InMemoryColumns(ColumnSource):
     def entries(self, columns: Ints | None = None) -> int:
         return self._core.entries(columns)
 
-    def hold(self, columns: Ints) -> tuple[InMemoryColumns, Ints]:
-        """The columns where they are: no copy is made."""
-        self.entries_read += self.entries(columns)
-        return self._held, columns
-
-    @cached_property
-    def _held(self) -> InMemoryColumns:
-        """The same columns, with a count of entries of their own."""
-        return copy.copy(self)
+    def products(self, vector: Floats, columns: Ints) -> Floats:
+        """f_j'vector for columns in order; unlike `correlate` it checks and counts nothing."""
+        return self._correlate(vector[:, None], columns)[:, 0]
 
     def dot(self, w: Floats, columns: Ints | None = None) -> Floats:
         """Return sum_k w_k f_columns[k] (None: all columns); w has one entry per column named."""

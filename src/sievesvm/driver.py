@@ -49,8 +49,32 @@ Ask = Correlate | Take
 Run = Generator[Ask, Any, None]
 
 
+class InPlace:
+    """The columns of a matrix in memory, used where they are; those kept count as read once."""
+
+    def __init__(self, source: InMemoryColumns) -> None:
+        self.source = source
+        self.kept = np.zeros(source.shape[1], dtype=bool)
+
+    def keep(self, columns: Ints) -> None:
+        fresh = columns[~self.kept[columns]]
+        self.source.entries_read += self.source.entries(fresh)
+        self.kept[fresh] = True
+
+    def pieces_of(self, columns: Ints) -> list[Piece]:
+        return [Piece(self.source, columns)]
+
+    def products(self, asks: Sequence[Correlate]) -> list[Floats]:
+        wanted = _union([ask.columns for ask in asks])
+        if any(ask.again for ask in asks):
+            self.keep(wanted)
+        else:
+            self.source.entries_read += self.source.entries(wanted[~self.kept[wanted]])
+        return [self.source.products(ask.vector, ask.columns) for ask in asks]
+
+
 class Cache:
-    """Columns that were read and are kept, and products with any columns."""
+    """Columns from elsewhere that were read and are kept in memory."""
 
     def __init__(self, source: ColumnSource) -> None:
         self.source = source
@@ -65,55 +89,54 @@ class Cache:
         missing = columns[~self._here(columns)]
         if len(missing) == 0:
             return
-        block, positions = self.source.hold(missing)
-        if not (self.blocks and self.blocks[-1] is block):
-            self.blocks.append(block)
         at = np.searchsorted(self.columns, missing)
         self.columns = np.insert(self.columns, at, missing)
-        self.block_of = np.insert(self.block_of, at, len(self.blocks) - 1)
-        self.position_of = np.insert(self.position_of, at, positions)
+        self.block_of = np.insert(self.block_of, at, len(self.blocks))
+        self.position_of = np.insert(self.position_of, at, np.arange(len(missing)))
+        self.blocks.append(self.source.take(missing))
 
     def pieces_of(self, columns: Ints) -> list[Piece]:
-        """The columns, read if need be, cut where neighbours lie in different blocks."""
-        self.keep(columns)
+        """The columns, cut where neighbours lie in different blocks."""
         at = np.searchsorted(self.columns, columns)
         blocks, positions = self.block_of[at], self.position_of[at]
         cuts = np.flatnonzero(np.diff(blocks)) + 1
         parts = np.split(np.arange(len(columns)), cuts) if len(columns) else []
         return [Piece(self.blocks[blocks[part[0]]], positions[part]) for part in parts]
 
-    def affords(self, columns: Ints) -> bool:
+    def products(self, asks: Sequence[Correlate]) -> list[Floats]:
+        """The answers; of columns that are not kept, what is read is read for all at once."""
+        wanted = _union([ask.columns for ask in asks])
+        if any(ask.again for ask in asks) and self._affords(wanted):
+            self.keep(wanted)
+        read = wanted[~self._here(wanted)]
+        fresh = np.empty((0, len(asks)))
+        if len(read):
+            fresh = self.source.correlate(np.column_stack([ask.vector for ask in asks]), read)
+        answers = []
+        for place, ask in enumerate(asks):
+            here = self._here(ask.columns)
+            answer = np.empty(len(ask.columns))
+            answer[~here] = fresh[np.searchsorted(read, ask.columns[~here]), place]
+            answer[here] = self._products_here(ask.vector, ask.columns[here])
+            answers.append(answer)
+        return answers
+
+    def _products_here(self, vector: Floats, columns: Ints) -> Floats:
+        """The products with columns that are kept, block by block."""
+        at = np.searchsorted(self.columns, columns)
+        answer = np.empty(len(columns))
+        for number in np.unique(self.block_of[at]):
+            there = self.block_of[at] == number
+            answer[there] = self.blocks[number].products(vector, self.position_of[at[there]])
+        return answer
+
+    def _affords(self, columns: Ints) -> bool:
         """Whether there is room for those of the columns that are not here yet."""
         size = self.source.entries(columns[~self._here(columns)])
         if size > self.room:
             return False
         self.room -= size
         return True
-
-    def products(self, asks: Sequence[Correlate]) -> list[Floats]:
-        """The answers; of columns that are not kept, what is read is read for all at once."""
-        wanted = _union([ask.columns for ask in asks])
-        if any(ask.again for ask in asks) and self.affords(wanted):
-            self.keep(wanted)
-        read = wanted[~self._here(wanted)]
-        V = np.column_stack([ask.vector for ask in asks]) if len(read) else np.empty((0, 0))
-        fresh = self.source.correlate(V, read) if len(read) else np.empty((0, len(asks)))
-        answers = []
-        for place, ask in enumerate(asks):
-            here = self._here(ask.columns)
-            answer = np.empty(len(ask.columns))
-            answer[~here] = fresh[np.searchsorted(read, ask.columns[~here]), place]
-            self._products_here(ask, np.flatnonzero(here), answer)
-            answers.append(answer)
-        return answers
-
-    def _products_here(self, ask: Correlate, rows: Ints, answer: Floats) -> None:
-        """The products with the columns that are kept, block by block."""
-        at = np.searchsorted(self.columns, ask.columns[rows])
-        for number in np.unique(self.block_of[at]):
-            there = self.block_of[at] == number
-            products = self.blocks[number].correlate(ask.vector, self.position_of[at[there]])
-            answer[rows[there]] = products
 
     def _here(self, columns: Ints) -> npt.NDArray[np.bool_]:
         if len(self.columns) == 0:
@@ -126,7 +149,7 @@ def drive(
     source: ColumnSource, runs: Sequence[Run], progress: Callable[[], None] | None = None
 ) -> None:
     """Run all to their end. Interrupted, it stops where it is; what the runs recorded stays."""
-    cache = Cache(source)
+    cache = InPlace(source) if isinstance(source, InMemoryColumns) else Cache(source)
     asks: dict[int, Ask] = {}
     for number, run in enumerate(runs):
         _advance(asks, number, run, None)
@@ -145,7 +168,7 @@ def _advance(asks: dict[int, Ask], number: int, run: Run, answer: Any) -> None:
         asks.pop(number, None)
 
 
-def _answer(cache: Cache, asks: dict[int, Ask]) -> dict[int, Any]:
+def _answer(cache: InPlace | Cache, asks: dict[int, Ask]) -> dict[int, Any]:
     takes = {number: ask for number, ask in asks.items() if isinstance(ask, Take)}
     if takes:  # those who wait for a product go on waiting, so that passes stay shared
         cache.keep(_union([ask.columns for ask in takes.values()]))

@@ -33,7 +33,7 @@ _SHIFTED = 4.0  # rounding of the working set's products and slacks, in units of
 _AT_ONCE = 100  # columns that may join the working set together, or as many as are active
 _KKT = 1e-10  # to which the conditions shall hold on the working set
 _AHEAD = 32  # grid points for which a rule discards in advance
-_VECTORS = 3  # that products were made with, for bounds; beside them 1 MiB and 2 bytes a column
+_VECTORS = 16  # that products were made with, at most, for bounds
 
 
 class Settings(NamedTuple):
@@ -68,7 +68,7 @@ class Path:
             problem.s,
             e_s=problem.error * problem.e_norm,
             error=problem.error,
-            most_vectors=_VECTORS + (2**20 + 2 * m) // (8 * n),
+            most_vectors=min(_VECTORS, 3 + (2**20 + 2 * m) // (8 * n)),
             by_bounds=self.settings.screening != "none",
         )
 
