@@ -55,6 +55,16 @@ inline double dot(const double* a, const double* b, int64_t n) {
   return base::dot(a, b, n);
 }
 
+inline Rest rest_of(double a, const double* p, double b, const double* q, double c, const double* r,
+                    int64_t n) {
+  switch (isa_in_use()) {
+    case Isa::avx512: return avx512::rest_of(a, p, b, q, c, r, n);
+    case Isa::avx2: return avx2::rest_of(a, p, b, q, c, r, n);
+    case Isa::base: break;
+  }
+  return base::rest_of(a, p, b, q, c, r, n);
+}
+
 // ||a|| without overflow or underflow of the squares.
 inline double norm(const double* a, int64_t n) {
   const double squares = dot(a, a, n);

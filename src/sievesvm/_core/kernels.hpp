@@ -43,6 +43,11 @@ struct Moments {
   int64_t nonzeros;
 };
 
+// Of a p - b q - c r: the sum of squares, the largest entry, and that of its three parts.
+struct Rest {
+  double squares, largest, size;
+};
+
 // out[position * V.count + k] = f_column'v_k
 // eliminate: x -= s a, then a += t x
 #define SIEVE_DECLARE_KERNELS                                                                \
@@ -52,7 +57,9 @@ struct Moments {
   Moments moments(const View& X, int64_t j, const double* e); /* e = nullptr: all ones */    \
   double dot(const double* a, const double* b, int64_t n);                                   \
   void axpy(double t, const double* x, double* y, int64_t n);              /* y += t x */    \
-  void eliminate(double s, double t, double* a, double* x, int64_t n);
+  void eliminate(double s, double t, double* a, double* x, int64_t n);                       \
+  Rest rest_of(double a, const double* p, double b, const double* q, double c, const double* r, \
+               int64_t n);
 
 namespace base { SIEVE_DECLARE_KERNELS }
 namespace avx2 { SIEVE_DECLARE_KERNELS }

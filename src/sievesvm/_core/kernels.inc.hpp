@@ -1,6 +1,7 @@
 // Included once per instruction set (SIEVE_ISA names it). Nothing from the standard library with
 // external linkage may be used here: the linker would be free to take one copy, compiled for a
 // newer processor, for all.
+#include <algorithm>
 #include <cstring>
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -293,6 +294,44 @@ void eliminate(double s, double t, double* __restrict a, double* __restrict x, i
     x[i] -= s * a[i];
     a[i] += t * x[i];
   }
+}
+
+inline Part magnitude(Part x) { return x < 0 ? -x : x; }
+inline Part larger(Part x, Part y) { return x > y ? x : y; }
+
+// In lanes, without fused multiply-adds: the same bits on every processor.
+Rest rest_of(double a, const double* p, double b, const double* q, double c, const double* r,
+             int64_t n) {
+  Part squares[kParts] = {}, largest[kParts] = {}, size[kParts] = {};
+  const auto add = [&](int part, Part x, Part y, Part z) {
+    const Part ax = a * x, by = b * y, cz = c * z, rest = ax - by - cz;
+    squares[part] += rest * rest;
+    largest[part] = larger(magnitude(rest), largest[part]);
+    size[part] = larger(larger(magnitude(ax), magnitude(by)), larger(magnitude(cz), size[part]));
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int part = 0; part < kParts; ++part) {
+      const int64_t at = i + part * kWidth;
+      add(part, load_part(p + at), load_part(q + at), load_part(r + at));
+    }
+  double last[3][kLanes] = {};  // the lanes beyond the end are zero
+  for (int64_t l = 0; l < n - i; ++l) {
+    last[0][l] = p[i + l];
+    last[1][l] = q[i + l];
+    last[2][l] = r[i + l];
+  }
+  Rest all{0.0, 0.0, 0.0};
+  for (int part = 0; part < kParts; ++part) {
+    const int at = part * kWidth;
+    add(part, load_part(last[0] + at), load_part(last[1] + at), load_part(last[2] + at));
+    for (int l = 0; l < kWidth; ++l) {
+      all.squares += squares[part][l];
+      all.largest = std::max(all.largest, largest[part][l]);
+      all.size = std::max(all.size, size[part][l]);
+    }
+  }
+  return all;
 }
 
 #define SIEVE_INSTANTIATE(...)                                                               \

@@ -208,18 +208,12 @@ class Ledger {
       c0 = (st * known.pp - rt * known.sp) / det;
       c1 = (rt * ss - st * known.sp) / det;
     }
-    double squares = 0.0, largest = 0.0, size = 0.0;
-    for (int64_t i = 0; i < n_; ++i) {
-      const double a = tau_ * p[i], b = c0 * s_[i], c = c1 * r[i], rest = a - b - c;
-      squares += rest * rest;
-      largest = std::max(largest, std::fabs(rest));
-      size = std::max(size, std::max(std::fabs(a), std::max(std::fabs(b), std::fabs(c))));
-    }
-    const double rounding = 4 * std::numeric_limits<double>::epsilon() * size;
+    const Rest rest = rest_of(tau_, p, c0, s_, c1, r, n_);
+    const double rounding = 4 * std::numeric_limits<double>::epsilon() * rest.size;
     const double off = error_ * (std::fabs(tau_) * std::sqrt(own.pp) +
                                  std::fabs(c0) * std::sqrt(ss) + std::fabs(c1) * std::sqrt(known.pp));
-    const double e_two = std::sqrt(squares) * (1 + error_) + rounding * std::sqrt(double(n_));
-    return {c0, c1, e_two, largest + rounding + off, ball_, e_s_, known.e_zeta, error_};
+    const double e_two = std::sqrt(rest.squares) * (1 + error_) + rounding * std::sqrt(double(n_));
+    return {c0, c1, e_two, rest.largest + rounding + off, ball_, e_s_, known.e_zeta, error_};
   }
 
   // ---- one feature at the candidate ----
@@ -277,17 +271,11 @@ class Ledger {
   // From the anchor to tau times the candidate's p.
   Distance way_to(double tau) {
     const double* p = vectors_[candidate_].p.data();
-    double squares = 0.0, largest = 0.0, size = 0.0;
-    for (int64_t i = 0; i < n_; ++i) {
-      const double theta = tau * p[i], d = std::fabs(theta - anchor_[i]);
-      squares += d * d;
-      largest = std::max(largest, d);
-      size = std::max(size, std::max(std::fabs(theta), std::fabs(anchor_[i])));
-    }
-    const double rounding = 4 * std::numeric_limits<double>::epsilon() * size;
-    const double off = error_ * std::sqrt(double(n_)) * 2 * size;
-    const double two = std::sqrt(squares) * (1 + error_) + rounding * std::sqrt(double(n_));
-    largest += rounding + off;
+    const Rest way = rest_of(tau, p, 1.0, anchor_.data(), 0.0, p, n_);
+    const double rounding = 4 * std::numeric_limits<double>::epsilon() * way.size;
+    const double root = std::sqrt(static_cast<double>(n_));
+    const double two = std::sqrt(way.squares) * (1 + error_) + rounding * root;
+    const double largest = way.largest + rounding + error_ * root * 2 * way.size;
     if (unit_.two == 0 && two > 0) {
       unit_ = {two, largest};
       pace_ = {1.0, 1.0};
