@@ -9,7 +9,7 @@ import oracles
 from interrupts import check_interrupt, processor_time
 from sievesvm import _core
 from sievesvm.columns import DenseColumns, SparseColumns, as_columns
-from sievesvm.driver import Cache, Piece
+from sievesvm.driver import InPlace, Piece
 from sievesvm.problem import Problem
 from sievesvm.solve import WorkingSet
 
@@ -18,7 +18,7 @@ def working_set(X, y, **options) -> WorkingSet:
     problem = Problem.of(X, y, **options)
     working = WorkingSet(problem)
     columns = np.flatnonzero((problem.v > 0) & np.isfinite(problem.v))
-    working.add(Cache(problem.source).pieces_of(columns), columns)
+    working.add(InPlace(problem.source).pieces_of(columns), columns)
     return working
 
 

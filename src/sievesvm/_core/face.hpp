@@ -311,7 +311,7 @@ class Face {
       factor_.solve(step_.data());
       if (clip(lam) || !advance(1.0)) continue;
       const double after = steepest(lam);
-      if (after == 0) return;
+      if (after <= 1e-12) return;
       if (after <= kContracts * before) continue;
       if (exact_factor_) return;
       factor_.clear();
