@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from interrupts import check_interrupt, processor_time
 from sievesvm.columns import (
     DenseColumns,
     NotFiniteError,
@@ -406,3 +407,17 @@ def test_the_span_is_off_by_no_more_than_the_condition_says(angle):
     turned = np.linalg.norm(moved - Q @ (Q.T @ moved), 2)
     assert turned <= condition * change
     assert condition < 50 / angle
+
+
+# ---- Ctrl-C -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("operation", ["correlate", "stats"])
+def test_long_work_ends_at_ctrl_c(operation, threads):
+    rng = np.random.default_rng(3)
+    X = rng.integers(-100, 100, (2000, 20_000), dtype=np.int8).T
+    V = rng.standard_normal((20_000, 256))
+    source = as_columns(X, threads=threads)
+    work = {"correlate": lambda: source.correlate(V), "stats": lambda: source.stats(V=V)}
+    check_interrupt(work[operation], processor_time(work[operation]))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import oracles
+from interrupts import check_interrupt, processor_time
 from sievesvm import _core
 from sievesvm.columns import DenseColumns, SparseColumns, as_columns
 from sievesvm.driver import Cache, Piece
@@ -147,6 +148,73 @@ def test_slacks_and_products_are_those_of_the_coefficients():
         assert working.zeta() == pytest.approx(zeta, abs=1e-10 * np.linalg.norm(beta))
 
 
+# --- fall-backs -----------------------------------------------------------------------------------
+
+
+def test_copies_of_columns_cost_no_steps():
+    """Of a column, its negative and its copy one at most is active, however they are ordered."""
+    rng = np.random.default_rng(97)
+    X = rng.standard_normal((60, 90))
+    y = np.sign(X[:, :4].sum(axis=1) + rng.standard_normal(60))
+    order = rng.permutation(270)
+    plain, tripled = working_set(X, y), working_set(np.hstack([X, -X, X])[:, order], y)
+    top = np.max(np.abs(plain.problem.m))
+    for fraction in np.geomspace(0.9, 1e-4, 30):
+        alone, copied = (w.solve(fraction * top, 1e-10, 100) for w in (plain, tripled))
+        assert alone.converged
+        assert copied.converged
+        assert copied.steps <= alone.steps + 3
+        signed = np.empty(270)
+        signed[order] = tripled.coefficients()[0]
+        assert np.max(np.count_nonzero(signed.reshape(3, 90), axis=0)) <= 1
+        found = signed[:90] - signed[90:180] + signed[180:]
+        assert found == pytest.approx(plain.coefficients()[0], abs=1e-9)
+
+
+def test_where_whole_steps_would_go_round_in_circles():
+    """Rows of very different size: the model's minimiser lies beyond rows that it leaves out."""
+    for seed in range(2900, 3000):
+        rng = np.random.default_rng([96, seed])
+        n, m = int(rng.integers(4, 12)), int(rng.integers(1, 6))
+        X = rng.integers(-3, 4, (n, m)) * 10.0 ** rng.integers(-1, 2, (n, 1))
+        y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+        working = working_set(X, y)
+        top = np.max(np.abs(working.problem.m), initial=0.0)
+        for fraction in (1e-3, 1e-5):
+            working = working_set(X, y)
+            outcome = working.solve(fraction * top, 1e-7, 300)
+            assert outcome.converged, seed
+            assert outcome.steps <= 25, seed
+
+
+def test_where_the_objective_is_flat_to_rounding():
+    """Many rows: P has lost its digits long before the conditions hold to 1e-10."""
+    rng = np.random.default_rng([97, 4])
+    X = (rng.random((20_000, 60)) < 0.05) * 1.0
+    y = np.where(X @ rng.standard_normal(60) + rng.standard_normal(20_000) > 1.8, 1.0, -1.0)
+    working = working_set(oracles.sparse.csc_array(X), y)
+    top = np.max(np.abs(working.problem.m))
+    for fraction in np.geomspace(0.9, 1e-3, 40):
+        assert working.solve(fraction * top, 1e-10, 100).converged
+
+
+@pytest.mark.parametrize("weight", [1e8, 1e17])
+def test_rows_of_great_weight_leave_nothing_behind(weight):
+    """In the Gram matrix their rounding outweighs all others when they leave: it is made anew."""
+    rng = np.random.default_rng(95)
+    X = rng.standard_normal((40, 6))
+    y = np.where(np.arange(40) % 2 == 0, 1.0, -1.0)
+    X[:, 0] += y
+    X[:4] = 0.0
+    X[:4, 0] = 100 * y[:4]  # met with room to spare as soon as the first coefficient grows
+    working = working_set(X, y, sample_weight=np.where(np.arange(40) < 4, weight, 1.0))
+    for lam in (8.0, 4.0, 1.0, 0.1):
+        assert working.solve(lam, 1e-10, 100).converged
+        best = oracles.solve(X[4:], y[4:], lam)
+        assert objective(working, X[4:], y[4:], lam) <= best.primal * (1 + 1e-10) + best.gap
+    assert np.all(working.slacks()[:4] == 0)
+
+
 def test_an_impossible_tolerance_ends_by_itself():
     """Rounding is met before the tolerance: it says so instead of going on."""
     p = problem(1)
@@ -154,6 +222,41 @@ def test_an_impossible_tolerance_ends_by_itself():
     outcome = working.solve(0.1 * p.lam_max, 1e-30, 100_000)
     assert not outcome.converged
     assert outcome.steps < 100
+
+
+# --- memory and Ctrl-C ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("density", [0.01, 0.1, 1.0])
+def test_the_block_holds_the_columns_less_than_three_times(density):
+    """Beside the Gram matrix and its factor, in units of 12 bytes for a stored value."""
+    rng = np.random.default_rng(98)
+    n, m = 3000, 80
+    X = rng.standard_normal((n, m)) * (rng.random((n, m)) < density)
+    X = X if density == 1.0 else oracles.sparse.csc_array(X)
+    working = WorkingSet(Problem.of(X, np.where(np.arange(n) % 2 == 0, 1.0, -1.0)))
+    source, worst = working.problem.source, 0.0
+    for first in range(0, m, 5):
+        columns = np.arange(first, first + 5)
+        working.add([Piece(source.take(columns), np.arange(5))], columns)
+        gram = 8 * (1.5 * (first + 6) + 24) ** 2
+        worst = max(worst, (working.bytes() - gram) / (12 * source.entries(np.arange(first + 5))))
+    assert 0.5 < worst < 3.0
+
+
+def test_an_interrupted_solve_can_be_taken_up_again():
+    """w and the slacks of the last whole step belong together, and so does what comes after."""
+    rng = np.random.default_rng(99)
+    X = oracles.sparse.random_array((3000, 1500), density=0.03, rng=rng, format="csc")
+    y = np.where(rng.random(3000) < 0.5, 1.0, -1.0)
+    alone, working = working_set(X, y), working_set(X, y)
+    lam = 1e-3 * np.max(np.abs(working.problem.m))
+    whole = processor_time(lambda: alone.solve(lam, 1e-10, 1000))
+    check_interrupt(lambda: working.solve(lam, 1e-10, 1000), whole)
+    coef, b = working.coefficients()
+    assert working.slacks() == pytest.approx(np.maximum(0, 1 - y * (X @ coef + b)), abs=1e-10)
+    assert working.solve(lam, 1e-10, 1000).converged
+    assert working.coefficients()[0] == pytest.approx(alone.coefficients()[0], abs=1e-8)
 
 
 def test_the_core_refuses_what_does_not_fit():

@@ -21,11 +21,13 @@ struct Entry {
 };
 #pragma pack(pop)
 
-// For every row a list of entries that grows at its end, all in one pool.
+// For every row a list of entries that grows at its end, all in one pool. Nothing is kept for the
+// rows before the first entry comes.
 class RowLists {
  public:
-  explicit RowLists(int64_t n) : rows_(n, Row{0, 0}) {}
+  explicit RowLists(int64_t n) : n_(n) {}
 
+  bool empty() const { return rows_.empty(); }
   const Entry* begin(int64_t i) const { return pool_.data() + rows_[i].first; }
   const Entry* end(int64_t i) const { return begin(i) + rows_[i].count; }
   int64_t bytes() const { return static_cast<int64_t>(pool_.capacity() * sizeof(Entry)); }
@@ -35,6 +37,7 @@ class RowLists {
   void fetch_list(int64_t i) const { __builtin_prefetch(begin(i)); }
 
   void append(int64_t i, Entry entry) {
+    if (rows_.empty()) rows_.assign(n_, Row{0, 0});
     if (rows_[i].count == room(rows_[i].count)) move_to_end(i);
     pool_[rows_[i].first + rows_[i].count++] = entry;
   }
@@ -78,6 +81,7 @@ class RowLists {
     pool_.swap(pool);
   }
 
+  int64_t n_;
   std::vector<Row> rows_;
   std::vector<Entry> pool_;
   int64_t used_ = 0;
@@ -113,25 +117,24 @@ class Block {
   void add_sparse(std::vector<int32_t> rows, std::vector<double> values) {
     const int32_t k = static_cast<int32_t>(size());
     for (size_t p = 0; p < rows.size(); ++p) {
-      fetch_lists(rows, p);
+      if (p > 0) fetch_lists(rows, p);
       lists_.append(rows[p], {k, values[p]});
     }
     columns_.push_back({nullptr, std::move(rows), std::move(values)});
   }
 
-  // out[(k - first) * count + c] = f_k'v_c for the columns from `first` on; v_c(i) is at
-  // v[i * count + c]. Every sum is in the order of the kernels.
-  void products(const double* v, int64_t count, int64_t first, double* out) const {
+  // out[(k - first) * count + c] = f_k'v_c for the columns [first, last), which do not divide a
+  // batch; v_c(i) is at v[i * count + c]. Every sum is in the order of the kernels.
+  void products(const double* v, int64_t count, int64_t first, int64_t last, double* out) const {
     std::optional<RightHandSides> laid_out;
     for (const Batch& batch : batches_) {
-      const int64_t begin = std::max(first, batch.first), end = batch.first + batch.count;
-      if (begin >= end) continue;
-      const Dense<double> X{columns_[begin].dense, n_, end - begin, n_};
+      if (batch.first < first || batch.first >= last) continue;
+      const Dense<double> X{batch.values.data(), n_, batch.count, n_};
       if (!laid_out) laid_out.emplace(X, v, count);
-      dots(X, {nullptr, 0, end - begin}, laid_out->vectors(), laid_out->rows(),
-           out + (begin - first) * count);
+      dots(X, {nullptr, 0, batch.count}, laid_out->vectors(), laid_out->rows(),
+           out + (batch.first - first) * count);
     }
-    for (int64_t k = first; k < size(); ++k) {
+    for (int64_t k = first; k < last; ++k) {
       const Column& f = columns_[k];
       double* products = out + (k - first) * count;
       if (is_ones(k)) {
@@ -155,42 +158,33 @@ class Block {
 
   // Replaces `entries` by those of row i.
   void row(int64_t i, std::vector<Entry>& entries) const {
-    entries.assign(lists_.begin(i), lists_.end(i));
+    entries.clear();
+    if (!lists_.empty()) entries.assign(lists_.begin(i), lists_.end(i));
     if (has_ones_) entries.push_back({0, 1.0});
     for (const Batch& batch : batches_)
       for (int64_t c = 0; c < batch.count; ++c)
         entries.push_back({static_cast<int32_t>(batch.first + c), batch.values[c * n_ + i]});
   }
 
-  // g[j] = sum_i a(i) x_ij x_ik for all columns j up to the last one, k, which is sparse.
-  template <class Weight>
-  void gram_of_last(Weight a, double* g) const {
-    const Column& f = columns_.back();
-    std::fill(g, g + size(), 0.0);
-    for (size_t p = 0; p < f.rows.size(); ++p) {
-      fetch_lists(f.rows, p);
-      const int64_t i = f.rows[p];
-      const double times = a(i) * f.values[p];
-      if (times == 0) continue;
-      if (has_ones_) g[0] += times;
-      const Entry* last = lists_.end(i);
-      for (const Entry* entry = lists_.begin(i); entry != last; ++entry)
-        g[entry->column] += times * entry->value;
-      for (const Batch& batch : batches_)
-        for (int64_t c = 0; c < batch.count; ++c)
-          g[batch.first + c] += times * batch.values[c * n_ + i];
+  // row(k)[j] = sum_i a(i) x_ij x_ik for the columns k from `first` on and all j <= k. Calls
+  // between() now and then; where that throws, the rows not yet made are as they were.
+  template <class Weight, class Row, class Between>
+  void gram(int64_t first, Weight a, Row row, Between between) const {
+    int64_t k = first;
+    if (is_ones(k) && k < size()) {
+      double total = 0.0;
+      for (int64_t i = 0; i < n_; ++i) total += a(i);
+      row(k++)[0] = total;
     }
-  }
-
-  // (i, c) of `table`, a(i) f_k(i) for the c-th of the columns from `first` on, which are dense.
-  template <class Weight>
-  void weighted(Weight a, int64_t first, std::vector<double>& table) const {
-    const int64_t count = size() - first;
-    table.resize(n_ * count);
-    for (int64_t i = 0; i < n_; ++i) {
-      const double times = a(i);
-      for (int64_t c = 0; c < count; ++c)
-        table[i * count + c] = times == 0 ? 0.0 : times * columns_[first + c].dense[i];
+    for (const Batch& batch : batches_) {
+      if (batch.first < first) continue;
+      between();
+      gram_of_batch(batch, a, row);
+    }
+    for (; k < size(); ++k) {
+      if (columns_[k].dense) continue;
+      between();
+      gram_of_sparse(k, a, row(k));
     }
   }
 
@@ -206,6 +200,40 @@ class Block {
   };
 
   bool is_ones(int64_t k) const { return has_ones_ && k == 0; }
+
+  template <class Weight, class Row>
+  void gram_of_batch(const Batch& batch, Weight a, Row row) const {
+    const int64_t count = batch.count, last = batch.first + count;
+    std::vector<double> weighted(n_ * count), products(last * count);
+    for (int64_t i = 0; i < n_; ++i) {
+      const double times = a(i);
+      for (int64_t c = 0; times != 0 && c < count; ++c)
+        weighted[i * count + c] = times * batch.values[c * n_ + i];
+    }
+    this->products(weighted.data(), count, 0, last, products.data());
+    for (int64_t c = 0; c < count; ++c)
+      for (int64_t j = 0; j <= batch.first + c; ++j)
+        row(batch.first + c)[j] = products[j * count + c];
+  }
+
+  template <class Weight>
+  void gram_of_sparse(int64_t k, Weight a, double* g) const {
+    const Column& f = columns_[k];
+    std::fill(g, g + k + 1, 0.0);
+    for (size_t p = 0; p < f.rows.size(); ++p) {
+      fetch_lists(f.rows, p);
+      const int64_t i = f.rows[p];
+      const double times = a(i) * f.values[p];
+      if (times == 0) continue;
+      if (has_ones_) g[0] += times;
+      const Entry* last = lists_.end(i);
+      for (const Entry* e = lists_.begin(i); e != last && e->column <= k; ++e)
+        g[e->column] += times * e->value;
+      for (const Batch& batch : batches_)
+        for (int64_t c = 0; c < batch.count && batch.first < k; ++c)
+          g[batch.first + c] += times * batch.values[c * n_ + i];
+    }
+  }
 
   void fetch_lists(const std::vector<int32_t>& rows, size_t p) const {
     constexpr size_t kAhead = 8;

@@ -44,41 +44,24 @@ class Face {
   // New columns have the coefficient 0. The ones come first, and are not penalised.
   void add_ones() {
     block_.add_ones();
-    make_room(1);
-    std::fill(row(0), row(0) + capacity_, 0.0);
-    for (int64_t i = 0; i < n_; ++i) row(0)[0] += weight(i);
-    append_coefficient(0.0);
-    complete(0);
+    join({0.0});
   }
 
   void add_sparse(std::vector<int32_t> rows, std::vector<double> values, double v) {
     settle();
-    const int64_t k = size();
-    make_room(1);
     block_.add_sparse(std::move(rows), std::move(values));
-    block_.gram_of_last([&](int64_t i) { return weight(i); }, row(k));
-    append_coefficient(v);
-    complete(k);
+    join({v});
   }
 
-  // `count` dense columns, one after the other.
-  void add_dense(std::vector<double> values, int64_t count, const double* v) {
+  // `v.size()` dense columns, one after the other.
+  void add_dense(std::vector<double> values, const std::vector<double>& v) {
     settle();
-    const int64_t first = size();
-    make_room(count);
-    block_.add_dense(std::move(values), count);
-    block_.weighted([&](int64_t i) { return weight(i); }, first, table_);
-    std::vector<double> gram(block_.size() * count);
-    block_.products(table_.data(), count, 0, gram.data());
-    for (int64_t a = 0; a < count; ++a) {
-      for (int64_t j = 0; j <= first + a; ++j) row(first + a)[j] = gram[j * count + a];
-      append_coefficient(v[a]);
-    }
-    complete(first);
+    block_.add_dense(std::move(values), static_cast<int64_t>(v.size()));
+    join(v);
   }
 
   // out[k] = f_k'vector
-  void products(const double* vector, double* out) const { block_.products(vector, 1, 0, out); }
+  void products(const double* vector, double* out) const { block_.products(vector, 1, 0, size(), out); }
 
   struct Outcome {
     int64_t steps;
@@ -103,6 +86,7 @@ class Face {
         worst = violation(lam);
       }
       stalls = worst < 0.5 * best || moved_ > kSmall ? 0 : stalls + 1;
+      if (stalls > 0 && !exact_gram_) renew_gram();
       best = std::min(best, worst);
       minimise_model(lam, tol);
       const bool converged = worst <= tol;
@@ -133,18 +117,32 @@ class Face {
     capacity_ = larger;
   }
 
-  void append_coefficient(double v) {
-    w_.push_back(0.0);
-    v_.push_back(v);
-    zeta_.push_back(0.0);
+  // Coefficients, H and zeta of columns that are in the block already.
+  void join(const std::vector<double>& v) {
+    const int64_t first = size();
+    make_room(static_cast<int64_t>(v.size()));
+    v_.insert(v_.end(), v.begin(), v.end());
+    w_.resize(v_.size(), 0.0);
+    zeta_.resize(v_.size(), 0.0);
+    make_gram(first, [] {});
+    weigh_residuals();
+    block_.products(along_.data(), 1, first, size(), &zeta_[first]);
   }
 
-  // Of the columns from `first` on: the other half of H, and zeta.
-  void complete(int64_t first) {
+  // Rows and columns of H from `first` on.
+  template <class Between>
+  void make_gram(int64_t first, Between between) {
+    block_.gram(first, [&](int64_t i) { return weight(i); }, [&](int64_t k) { return row(k); },
+                between);
     for (int64_t k = first; k < size(); ++k)
       for (int64_t j = 0; j < k; ++j) row(j)[k] = row(k)[j];
-    weigh_residuals();
-    block_.products(along_.data(), 1, first, &zeta_[first]);
+  }
+
+  // H without what the terms that came and went have left of their rounding.
+  void renew_gram() {
+    factor_.clear();
+    make_gram(0, [&] { interrupt_.poll(); });
+    exact_gram_ = true;
   }
 
   void weigh_residuals() {
@@ -155,7 +153,7 @@ class Face {
 
   // Brings zeta, H and the factor up to date with the rows in `flipped_`.
   void settle() {
-    if (static_cast<int64_t>(flipped_.size()) * kRowsPerRebuild > factor_.size()) factor_.clear();
+    if (too_many(static_cast<int64_t>(flipped_.size()))) factor_.clear();
     while (!flipped_.empty()) {
       interrupt_.poll();
       cross(flipped_.back());
@@ -166,6 +164,7 @@ class Face {
   void cross(int64_t i) {
     const double c = r_[i] > 0 ? weight_of(i) : -weight_of(i);
     if (c == 0) return;
+    exact_gram_ = false;
     block_.row(i, entries_);
     for (const Entry& e : entries_) zeta_[e.column] += c * y_[i] * r_[i] * e.value;
     if (static_cast<int64_t>(entries_.size()) * kDenseRow > size()) add_dense_square(c);
@@ -201,7 +200,7 @@ class Face {
     }
     if (exact_zeta_) return;
     weigh_residuals();
-    block_.products(along_.data(), 1, 0, zeta_.data());
+    block_.products(along_.data(), 1, 0, size(), zeta_.data());
     exact_zeta_ = true;
   }
 
@@ -212,10 +211,13 @@ class Face {
       interrupt_.poll();
       if (u[k] != 0) block_.combine(k, u[k], along_.data());
     }
-    for (int64_t i = 0; i < n_; ++i) along_[i] = 1 - y_[i] * along_[i];
     crossing_.clear();
-    for (int64_t i = 0; i < n_; ++i)
+    largest_change_ = 0.0;
+    for (int64_t i = 0; i < n_; ++i) {
+      along_[i] = 1 - y_[i] * along_[i];
+      largest_change_ = std::max(largest_change_, std::fabs(along_[i] - r_[i]));
       if ((along_[i] > 0) != (r_[i] > 0)) crossing_.push_back(static_cast<int32_t>(i));
+    }
   }
 
   // r := along, the residuals of w.
@@ -258,7 +260,7 @@ class Face {
   // ---- the model: 1/2 (u - w)'H(u - w) - zeta'(u - w) + lam sum v |u|; slope = its gradient ----
 
   void minimise_model(double lam, double tol) {
-    constexpr int kMaxRounds = 100;
+    constexpr int kMaxRounds = 3;  // the next step goes on from a better place
     model_ = w_;
     slope_.resize(size());
     for (int64_t k = 0; k < size(); ++k) slope_[k] = -zeta_[k];
@@ -331,11 +333,15 @@ class Face {
   }
 
   void drop_zeros() {
-    for (int64_t a = factor_.size() - 1; a >= 0; --a) {
-      const int32_t k = factor_.columns()[a];
-      if (model_[k] == 0 && v_[k] > 0) factor_.remove(a);
-    }
+    const auto zero = [&](int32_t k) { return model_[k] == 0 && v_[k] > 0; };
+    const std::vector<int32_t>& held = factor_.columns();
+    if (too_many(std::count_if(held.begin(), held.end(), zero))) factor_.clear();
+    for (int64_t a = factor_.size() - 1; a >= 0; --a)
+      if (zero(held[a])) factor_.remove(a);
   }
+
+  // Whether it is cheaper to make the factor anew than to change it so many times.
+  bool too_many(int64_t changes) const { return changes * kChangesPerRebuild > factor_.size(); }
 
   // Brings all coefficients of the face into the factor. False if one of them became zero instead.
   bool gather(double lam) {
@@ -347,6 +353,7 @@ class Face {
     if (factor_.size() == 0) exact_factor_ = true;
     for (int64_t k = 0; k < size(); ++k) {
       if ((model_[k] == 0 && v_[k] > 0) || factor_.has(k)) continue;
+      interrupt_.poll();
       row_.clear();
       for (const int32_t j : factor_.columns()) row_.push_back(row(k)[j]);
       row_.push_back(row(k)[k]);
@@ -411,7 +418,7 @@ class Face {
       const double middle = 0.5 * (low + high);
       (slope_at(middle, lam) <= 0 ? low : high) = middle;
     }
-    moved_ = low * change();
+    moved_ = low * largest_change_;
     go(low);
   }
 
@@ -458,8 +465,7 @@ class Face {
     settle();
   }
 
-  // A factor is made anew where so many rows, times this, have changed sides as it has columns.
-  static constexpr int64_t kRowsPerRebuild = 5;
+  static constexpr int64_t kChangesPerRebuild = 5;
   static constexpr int64_t kDenseRow = 4;  // a row with a fourth of the columns is taken for dense
 
   int64_t n_, capacity_ = 0;
@@ -470,12 +476,12 @@ class Face {
   std::vector<int32_t> crossing_;  // rows that along has on the other side than r
   std::vector<double> w_, v_, zeta_;
   std::vector<double> H_;  // with room for `capacity_` rows and columns
-  bool exact_residuals_ = true, exact_zeta_ = true, exact_factor_ = true;
+  bool exact_residuals_ = true, exact_zeta_ = true, exact_gram_ = true, exact_factor_ = true;
   Factor factor_;
   Interrupt interrupt_;
-  std::vector<double> model_, slope_, step_, row_, table_;
+  std::vector<double> model_, slope_, step_, row_;
   std::vector<Entry> entries_;
-  double travelled_ = 0.0, moved_ = 0.0;
+  double travelled_ = 0.0, largest_change_ = 0.0, moved_ = 0.0;
 };
 
 }  // namespace sieve

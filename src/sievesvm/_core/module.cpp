@@ -140,7 +140,10 @@ class Columns {
     nb::gil_scoped_release release;
     visit([&](const auto& X) {
       const RightHandSides v(X, data, r);
-      for_each_block(count, block_size(count, threads), threads, [&](int64_t first, int64_t last) {
+      const double work = static_cast<double>(count) * static_cast<double>(r) *
+                          static_cast<double>(X.all_entries()) / std::max<double>(1.0, m_);
+      const int64_t block = block_size(count, work, threads);
+      for_each_block(count, block, threads, [&](int64_t first, int64_t last) {
         dots(X, ColumnRange{all.list, first, last}, v.vectors(), v.rows(), target);
       });
     });
@@ -208,11 +211,6 @@ class Columns {
     for (int64_t j = 0; good && j < m; ++j) good = offsets[j] <= offsets[j + 1];
     require(good, "X is damaged: its indptr must start at 0, never decrease, have one entry more "
                   "than there are columns (CSR: rows) and end within data and indices.");
-  }
-
-  static int64_t block_size(int64_t count, int threads) {
-    return threads <= 1 ? std::max<int64_t>(count, 1)
-                        : std::max<int64_t>(8, std::min<int64_t>(1024, count / (8 * threads)));
   }
 
   AnyView view_;
@@ -299,6 +297,33 @@ std::tuple<double, int64_t> feasible_scale(const Features& f, const In& v, doubl
   return {scale * kRounding, limiting};
 }
 
+// `Factor` on arrays, by itself.
+class FactorHandle {
+ public:
+  int64_t size() const { return factor_.size(); }
+  bool append(int32_t k, const In& h) {
+    require(k >= 0 && !factor_.has(k) && static_cast<int64_t>(h.size()) == size() + 1,
+            "one product for every column is needed");
+    return factor_.append(k, h.data());
+  }
+  void remove(int64_t a) {
+    require(a >= 0 && a < size(), "a column is out of range");
+    factor_.remove(a);
+  }
+  bool add_square(const In& x, double c) {
+    require(static_cast<int64_t>(x.size()) == size(), "one number per column is needed");
+    std::vector<double> used_up(x.data(), x.data() + x.size());
+    return factor_.add_square(used_up.data(), c);
+  }
+  void solve(Out x) const {
+    require(static_cast<int64_t>(x.size()) == size(), "one number per column is needed");
+    factor_.solve(x.data());
+  }
+
+ private:
+  Factor factor_;
+};
+
 // `Face` on arrays; y and c are kept alive.
 class FaceHandle {
  public:
@@ -357,7 +382,7 @@ class FaceHandle {
     for (int64_t k = first; k < last; ++k)
       for_each_entry(X, positions.data()[k],
                      [&](int64_t, double f) { values.push_back(f - shift[k]); });
-    face_.add_dense(std::move(values), last - first, v + first);
+    face_.add_dense(std::move(values), {v + first, v + last});
   }
   template <class T, class I>
   void add_some(const Csc<T, I>& X, const List& positions, const double* shift, const double* v,
@@ -481,6 +506,13 @@ NB_MODULE(_core, module) {
       .def("entries", &Columns::entries, "columns"_a.none());
   nb::class_<Features>(module, "Features")
       .def(nb::init<In, In, In, In>(), "m"_a, "zeta"_a, "gamma"_a, "norm2"_a);
+  nb::class_<FactorHandle>(module, "Factor")
+      .def(nb::init<>())
+      .def("append", &FactorHandle::append, "k"_a, "h"_a)
+      .def("remove", &FactorHandle::remove, "a"_a)
+      .def("add_square", &FactorHandle::add_square, "x"_a, "c"_a)
+      .def("solve", &FactorHandle::solve, "x"_a)
+      .def("__len__", &FactorHandle::size);
   nb::class_<FaceHandle>(module, "Face")
       .def(nb::init<In, std::optional<In>>(), "y"_a, "c"_a.none())
       .def("add_ones", &FaceHandle::add_ones)

@@ -151,11 +151,15 @@ bool column_stats(const View& X, int64_t j, const Weighting& W, const RightHandS
 // column, that is NaN or infinite; row -1 there: all finite, but their sum overflows.
 template <class View>
 Place all_stats(const View& X, const std::vector<Weighting>& weightings, int threads) {
-  const int64_t block = std::max<int64_t>(1, std::min<int64_t>(256, X.m / (4 * threads)));
   std::vector<RightHandSides> vectors;
-  for (const Weighting& W : weightings) vectors.emplace_back(X, W.products, W.n_products);
+  int64_t per_entry = 0;
+  for (const Weighting& W : weightings) {
+    vectors.emplace_back(X, W.products, W.n_products);
+    per_entry += 4 + W.n_products;  // the moments, and where squares cancel the column once more
+  }
+  const double work = static_cast<double>(X.all_entries()) * static_cast<double>(per_entry);
   std::atomic<int64_t> first_bad{X.m};
-  for_each_block(X.m, block, threads, [&](int64_t first, int64_t last) {
+  for_each_block(X.m, block_size(X.m, work, threads), threads, [&](int64_t first, int64_t last) {
     std::vector<double> products, residual;
     for (int64_t j = first; j < last; ++j)
       for (size_t w = 0; w < weightings.size(); ++w)

@@ -1,0 +1,38 @@
+"""Ctrl-C for tests: a real SIGINT in the middle of some work."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+EARLY, SOON = 0.1, 0.7  # parts of the work: when the signal comes, and by when it is to be over
+
+
+def processor_time(work: Callable[[], Any]) -> float:
+    """Seconds on all processors, which other programs beside do not lengthen."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def check_interrupt(work: Callable[[], Any], whole: float) -> None:
+    """Interrupted early, `work`, which takes `whole` seconds, is over long before its end."""
+
+    def for_ever() -> None:  # so that the signal comes before it ends, whatever happens
+        while True:
+            work()
+
+    def interrupted() -> None:
+        timer = threading.Timer(EARLY * whole, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            for_ever()
+        timer.join()
+
+    assert processor_time(interrupted) < SOON * whole
