@@ -299,7 +299,7 @@ class Face {
   // To the minimiser of the model over the coefficients that are not zero, on the way dropping
   // those that become zero. What an inexact factor leaves, the next step takes.
   void descend(double lam) {
-    constexpr double kContracts = 0.25;
+    constexpr double kContracts = 0.25, kExact = 1e-12;
     for (;;) {
       interrupt_.poll();
       drop_zeros();
@@ -309,44 +309,13 @@ class Face {
       step_.resize(factor_.size());
       for (int64_t a = 0; a < factor_.size(); ++a) step_[a] = -gradient(factor_.columns()[a], lam);
       factor_.solve(step_.data());
-      if (clip(lam) || !advance(1.0)) continue;
+      if (!advance(1.0)) continue;
       const double after = steepest(lam);
-      if (after <= 1e-12) return;
+      if (after <= kExact) return;
       if (after <= kContracts * before) continue;
       if (exact_factor_) return;
       factor_.clear();
     }
-  }
-
-  // Where several coefficients would change sign: goes the whole step, but leaves those at zero, if
-  // that lowers the model by enough. Else stays where it is, and returns false.
-  bool clip(double lam) {
-    constexpr double kEnough = 0.1;
-    const std::vector<int32_t>& held = factor_.columns();
-    const auto changes_sign = [&](int64_t a) {
-      return v_[held[a]] > 0 && model_[held[a]] * (model_[held[a]] + step_[a]) < 0;
-    };
-    double whole = 0.0;  // by how much the whole step lowers the model of the present signs
-    int64_t count = 0;
-    for (int64_t a = 0; a < factor_.size(); ++a) {
-      whole += 0.5 * gradient(held[a], lam) * step_[a];
-      count += changes_sign(a);
-    }
-    if (count < 2) return false;
-    slope_before_ = slope_;
-    model_before_ = model_;
-    for (int64_t a = 0; a < factor_.size(); ++a)
-      if (step_[a] != 0) move(held[a], changes_sign(a) ? -model_[held[a]] : step_[a]);
-    double change = 0.0;
-    for (int64_t a = 0; a < factor_.size(); ++a) {
-      const int32_t k = held[a];
-      change += 0.5 * (slope_before_[k] + slope_[k]) * (model_[k] - model_before_[k]) +
-                lam * v_[k] * (std::fabs(model_[k]) - std::fabs(model_before_[k]));
-    }
-    if (change <= kEnough * whole) return true;
-    slope_.swap(slope_before_);
-    model_.swap(model_before_);
-    return false;
   }
 
   // The largest gradient on the face, in units of lam v; 0 if all is rounding.
@@ -510,7 +479,7 @@ class Face {
   bool exact_residuals_ = true, exact_zeta_ = true, exact_gram_ = true, exact_factor_ = true;
   Factor factor_;
   Interrupt interrupt_;
-  std::vector<double> model_, slope_, model_before_, slope_before_, step_, row_;
+  std::vector<double> model_, slope_, step_, row_;
   std::vector<Entry> entries_;
   double travelled_ = 0.0, largest_change_ = 0.0, moved_ = 0.0;
 };

@@ -80,14 +80,13 @@ class Factor {
   }
 
   // L D L' += c x x'; x, one number per column here, is used up. False if what is left is not
-  // safely positive: the factor is then of no use.
+  // positive: the factor is then of no use.
   bool add_square(double* x, double c) {
-    constexpr double kCancelled = 1e-10;
     const int64_t count = size();
     for (int64_t j = 0; j < count; ++j) {
       if (x[j] == 0) continue;
       const double d = at(j, j), sum = d + c * x[j] * x[j];
-      if (!(sum > kCancelled * d)) return false;
+      if (!(sum > 0)) return false;
       at(j, j) = sum;
       eliminate(x[j], c * x[j] / sum, column(j) + 1, x + j + 1, count - j - 1);
       c *= d / sum;
