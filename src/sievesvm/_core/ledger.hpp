@@ -50,6 +50,14 @@ class Ledger {
 
   void discard(int64_t j, int64_t until) { discarded_[j] = std::max(discarded_[j], until); }
 
+  // The features that a discard covers at grid point k.
+  std::vector<int64_t> discarded(int64_t k) const {
+    std::vector<int64_t> found;
+    for (int64_t j = 0; j < features_.count; ++j)
+      if (discarded_[j] >= k) found.push_back(j);
+    return found;
+  }
+
   struct Count {
     int64_t bounds, discards;
   };

@@ -362,6 +362,17 @@ class FaceHandle {
   Face face_;
 };
 
+using OwnedList = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
+
+// An array that owns what it shows.
+OwnedList handed_over(std::vector<int64_t> values) {
+  auto* kept = new std::vector<int64_t>(std::move(values));
+  nb::capsule owner(kept, [](void* data) noexcept {
+    delete static_cast<std::vector<int64_t>*>(data);
+  });
+  return OwnedList(kept->data(), {kept->size()}, owner);
+}
+
 // `Ledger` on arrays, which it keeps alive.
 class LedgerHandle {
  public:
@@ -389,19 +400,16 @@ class LedgerHandle {
     for (size_t k = 0; k < columns.size(); ++k)
       ledger_.discard(checked(columns.data()[k]), until.data()[k]);
   }
+  OwnedList discarded(int64_t k) const { return handed_over(ledger_.discarded(k)); }
   nb::tuple pending(int64_t k, const In& p, double tau, double ball) {
     require(static_cast<int64_t>(p.size()) == n_, "one number per row is needed");
-    auto* left = new std::vector<int64_t>();
-    nb::capsule owner(left, [](void* data) noexcept {
-      delete static_cast<std::vector<int64_t>*>(data);
-    });
+    std::vector<int64_t> left;
     Ledger::Count count;
     {
       nb::gil_scoped_release release;
-      count = ledger_.pending(k, p.data(), tau, ball, *left);
+      count = ledger_.pending(k, p.data(), tau, ball, left);
     }
-    nb::ndarray<nb::numpy, int64_t, nb::ndim<1>> columns(left->data(), {left->size()}, owner);
-    return nb::make_tuple(columns, count.bounds, count.discards);
+    return nb::make_tuple(handed_over(std::move(left)), count.bounds, count.discards);
   }
 
  private:
@@ -477,6 +485,7 @@ NB_MODULE(_core, module) {
       .def("record", &LedgerHandle::record, "columns"_a, "zeta"_a, "vector"_a)
       .def("forget", &LedgerHandle::forget, "columns"_a)
       .def("discard", &LedgerHandle::discard, "columns"_a, "until"_a)
+      .def("discarded", &LedgerHandle::discarded, "k"_a)
       .def("pending", &LedgerHandle::pending, "k"_a, "p"_a, "tau"_a, "ball"_a);
   module.def("region_bounds", &region_bounds, "region"_a, "features"_a, "extra"_a.none(), "out"_a);
   module.def("last_discard", &last_discard, "regions"_a, "features"_a,
