@@ -22,10 +22,19 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, inputs
-from .columns import Floats, Ints, Matrix
-from .problem import Primal, Problem, dual_value, norm, primal_value, slack_error
+from .columns import Basis, CollinearError, Floats, Ints, Matrix, basis
+from .problem import (
+    Primal,
+    Problem,
+    dual_value,
+    norm,
+    primal_value,
+    product_error,
+    slack_error,
+)
 
 _DROPS = 20  # rounds of leaving out rows that the correction would make negative
+_WHOLE = 2.0**20  # sums of some products of smaller whole numbers are exact
 _RANK = 1e-6  # below this the support does not determine the correction
 
 
@@ -242,21 +251,58 @@ def distance_to_feasible(problem: Problem, beta: Floats) -> float:
         return 0.0
     a, inside = beta.copy(), beta != 0
     for _ in range(_DROPS):
-        rows = Q[inside]
-        gram = rows.T @ rows
-        smallest = np.sqrt(max(0.0, np.linalg.eigvalsh(gram)[0]))
-        if not inside.any() or smallest < _RANK:
+        if not inside.any():
             break
+        rows, error = Q[inside], problem.error
+        smallest = _smallest(rows)
+        if smallest < _RANK:
+            smaller = _span_on(problem, inside)
+            if smaller is None:
+                break
+            rows, error = smaller.Q[inside], product_error(problem.source, smaller)
+            smallest = _smallest(rows)
+        gram = rows.T @ rows
         a = np.where(inside, beta, 0.0)
         for _ in range(2):  # once more removes what the first time left
             a[inside] -= rows @ np.linalg.solve(gram, rows.T @ a[inside])
-        left = norm(rows.T @ a[inside]) + problem.error * norm(a)
+        left = norm(rows.T @ a[inside]) + error * norm(a)
         left /= smallest  # a is that close to the exactly feasible point
         positive = problem.y * a > left
         if np.array_equal(positive, inside):
             return norm(a - p) + float(left)
         inside &= positive
     return norm(p)
+
+
+def _smallest(rows: Floats) -> float:
+    """The smallest singular value; 1 without columns, where nothing has to be corrected."""
+    squares = np.linalg.eigvalsh(rows.T @ rows)
+    return float(np.sqrt(max(0.0, np.min(squares, initial=1.0))))
+
+
+def _span_on(problem: Problem, inside: npt.NDArray[np.bool_]) -> Basis | None:
+    """A basis of the span on some rows only, where it may have fewer dimensions.
+
+    An indicator of rows that are all outside the margin is 0 inside it: the rows left then satisfy
+    its equality as they are. That holds for columns that depend on others exactly, and no proof can
+    do with less: constant ones, and those that are sums of others in whole numbers. None if some
+    other column seems to depend on the others.
+    """
+    Z, centre = problem.Z[inside], problem.fit_intercept
+    varying = np.flatnonzero(np.any(Z[:1] * centre != Z, axis=0))
+    try:
+        span = basis(problem.e * inside, np.asfortranarray(problem.Z[:, varying]), centre)
+    except CollinearError:
+        return None
+    kept = varying[span.kept]
+    others = np.column_stack([np.ones((len(Z), int(centre))), Z[:, kept]])
+    whole = bool(np.all(np.rint(Z) == Z)) and np.max(np.abs(Z), initial=0.0) < _WHOLE
+    for k in np.setdiff1d(varying, kept):
+        factors = np.rint(np.linalg.lstsq(others, Z[:, k], rcond=None)[0])
+        whole = whole and bool(np.max(np.abs(factors)) < _WHOLE)
+        if not (whole and np.array_equal(others @ factors, Z[:, k])):
+            return None
+    return span
 
 
 def duality_gap(
