@@ -2,10 +2,12 @@
 #   PYTHON=python3.12             the interpreter
 #   CXX=g++-13                    the compiler
 #   PYTEST_ARGS='-m "not slow"'   which tests, for test and sanitize
+#   AUDIT_ARGS='--seed 1'         how much is audited, and what
 # A file .venv/NAME is a stamp: what NAME stands for is installed there and up to date.
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+AUDIT_ARGS ?=
 export CXX
 
 VENV := .venv
@@ -16,7 +18,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
 RUNTIMES = $(foreach name,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(name).so))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint sanitize mutants bench-kernels margins figures clean
+.PHONY: help demo test lint sanitize mutants audit bench-kernels margins figures clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -43,6 +45,9 @@ sanitize: $(SANITIZED)/test ## run the tests with the address and undefined-beha
 
 mutants: $(VENV)/test ## break the library on purpose: do the fast tests notice?
 	$(VENV)/bin/python tools/mutants.py
+
+audit: $(VENV)/test ## look for a wrong decision of the screening rules (SIEVESVM_DATA adds real data)
+	$(VENV)/bin/python tools/audit.py $(AUDIT_ARGS)
 
 bench-kernels: $(VENV)/package ## measure the products with columns
 	$(VENV)/bin/python benchmarks/kernels.py
