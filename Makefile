@@ -3,11 +3,13 @@
 #   CXX=g++-13                    the compiler
 #   PYTEST_ARGS='-m "not slow"'   which tests, for test and sanitize
 #   BENCH_ARGS='--sets colon'     options of the scripts on the real sets in SIEVESVM_DATA
+#   AUDIT_ARGS='--seed 1'         how much is audited, and what
 # A file .venv/NAME is a stamp: what NAME stands for is installed there and up to date.
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+AUDIT_ARGS ?=
 export CXX
 
 VENV := .venv
@@ -18,7 +20,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE \
 RUNTIMES = $(foreach name,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(name).so))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint sanitize mutants bench-kernels margins figures clean \
+.PHONY: help demo test lint sanitize mutants audit bench-kernels margins figures clean \
         check-data shared-sets liblinear side-by-side
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -46,6 +48,9 @@ sanitize: $(SANITIZED)/test ## run the tests with the address and undefined-beha
 
 mutants: $(VENV)/test ## break the library on purpose: do the fast tests notice?
 	$(VENV)/bin/python tools/mutants.py
+
+audit: $(VENV)/test ## look for a wrong decision of the screening rules (SIEVESVM_DATA adds real data)
+	$(VENV)/bin/python tools/audit.py $(AUDIT_ARGS)
 
 bench-kernels: $(VENV)/package ## measure the products with columns
 	$(VENV)/bin/python benchmarks/kernels.py

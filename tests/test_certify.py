@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 import oracles
-from sievesvm import duality_gap, lambda_max
+from sievesvm import duality_gap, lambda_max, screen
 from sievesvm.certify import distance_to_feasible, dual_point
 from sievesvm.problem import Problem
 
@@ -99,6 +99,62 @@ def test_off_is_the_distance_to_a_feasible_point():
         )
         assert off >= np.linalg.norm(answer.x - p) - 1e-6
         assert off <= np.linalg.norm(p) + 1e-12
+
+
+def rare_covariates(kind: str) -> np.ndarray:
+    """Unpenalised columns of 40 rows whose fit leaves some rows outside the margin."""
+    rng = np.random.default_rng(74)
+    Z = np.zeros((40, 2))
+    if kind == "indicator":  # of one row
+        Z[3, 0], Z[:, 1] = 1.0, rng.standard_normal(40)
+    elif kind == "jump":  # constant but for one row
+        Z[:, 0], Z[3, 0], Z[:, 1] = 0.1, 7.3, rng.standard_normal(40)
+    elif kind == "levels":  # of a factor with three, the third in one row only
+        level = rng.integers(0, 2, 40)
+        Z[:, 0], Z[:, 1] = level == 0, level == 1
+        Z[3] = 0.0
+    else:  # a multiple of the other but for one row, and not in whole numbers
+        Z[:, 0] = rng.standard_normal(40)
+        Z[:, 1] = 0.3 * Z[:, 0]
+        Z[3, 1] += 1.0
+    return Z
+
+
+def beside_covariates(kind: str, intercept: bool):
+    rng = np.random.default_rng(75)
+    X = rng.standard_normal((40, 30))
+    y = np.where(X[:, 5] + 0.5 * rng.standard_normal(40) > 0, 1.0, -1.0)
+    X[:, :2] = rare_covariates(kind)
+    v = np.where(np.arange(30) < 2, 0.0, 1.0)
+    return X, y, {"penalty_factor": v, "fit_intercept": intercept}
+
+
+@pytest.mark.parametrize(
+    ("kind", "intercept"),
+    [("indicator", True), ("indicator", False), ("jump", True), ("levels", True)],
+)
+def test_covariates_that_few_rows_tell_apart(kind, intercept):
+    """Where these rows are fitted, the others need no correction for what they do not see."""
+    X, y, options = beside_covariates(kind, intercept)
+    lam = 0.5 * lambda_max(X, y, **options)
+    best = oracles.solve(X, y, lam, v=options["penalty_factor"], intercept=intercept)
+    assert best.xi[3] <= 1e-9
+    certificate = duality_gap(X, y, lam, best.w, **options)
+    assert best.primal - best.gap <= certificate.primal
+    assert certificate.gap <= 1e-6 * certificate.primal
+    kept = screen(X, y, 0.95 * lam, w=best.w, **options).kept
+    below = oracles.solve(X, y, 0.95 * lam, v=options["penalty_factor"], intercept=intercept)
+    assert len(kept) < 30
+    assert set(np.flatnonzero(np.abs(below.w) > 1e-9)) <= set(kept)
+
+
+def test_what_only_seems_to_depend_proves_nothing():
+    X, y, options = beside_covariates("multiple", True)
+    lam = 0.5 * lambda_max(X, y, **options)
+    best = oracles.solve(X, y, lam, v=options["penalty_factor"])
+    assert best.xi[3] <= 1e-9
+    certificate = duality_gap(X, y, lam, best.w, **options)
+    assert certificate.gap >= certificate.primal
 
 
 def test_an_imbalanced_pair_still_gets_a_certificate():

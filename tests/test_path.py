@@ -325,6 +325,19 @@ def test_a_cold_start_takes_few_columns_more_than_it_needs():
     assert len(path.working.columns) <= 10 * active
 
 
+def test_where_no_certificate_can_be_had_the_working_set_stays_small():
+    """Covariates that depend on each other but for one row, which is fitted: no feasible point."""
+    X, y = data(n=40, m=3000)
+    X[:, 2] = 0.3 * X[:, 0]
+    X[3, 2] += 1.0
+    problem = Problem.of(X, y, penalty_factor={0: 0, 2: 0})
+    path = Path(problem, np.abs(problem.m[3:]).max() * np.geomspace(0.9, 0.1, 5), Settings())
+    drive(problem.source, [path.run()])
+    assert {step.status for step in path.steps} == {"max_iter"}
+    assert len(path.working.columns) <= 200
+    assert len(path.steps[-1].support) <= 40
+
+
 def test_duplicate_and_opposite_columns():
     """The split among them is not unique; the objective and the decisions are."""
     X, y = data(n=40, m=60)

@@ -41,7 +41,7 @@ MUTATIONS = [
     Mutation(
         "margin removed",
         "src/sievesvm/problem.py",
-        "return _product_error(self.source, self.basis)",
+        "return product_error(self.source, self.basis)",
         "return 0.0",
     ),
     Mutation(
@@ -56,6 +56,12 @@ MUTATIONS = [
         "return region._replace(h_m=1.0, h_z=-step,",
         "tau *= 0.5 * (1.0 / lam - 1.0 / lam1)\n"
         "    return region._replace(tau=tau, h_m=1.0, h_z=-step,",
+    ),
+    Mutation(
+        "dependence believed",
+        "src/sievesvm/certify.py",
+        "if not (whole and np.array_equal(others @ factors, Z[:, k])):",
+        "if False:",
     ),
     Mutation(
         "NaN-unsafe comparison",

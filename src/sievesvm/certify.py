@@ -22,8 +22,20 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, inputs
-from .columns import Floats, Ints, Matrix
-from .problem import Primal, Problem, Sparse, dual_value, norm, primal_value, slack_error
+from .columns import Basis, CollinearError, Floats, Ints, Matrix, basis
+from .problem import (
+    Primal,
+    Problem,
+    Sparse,
+    dual_value,
+    norm,
+    primal_value,
+    product_error,
+    slack_error,
+)
+
+_SPANS = 5  # tries with the span on the rows that are left
+_WHOLE = 2.0**20  # sums of some products of smaller whole numbers are exact
 
 
 @dataclass(frozen=True)
@@ -243,8 +255,48 @@ def _products(problem: Problem, w: Sparse, beta: Floats, columns: Ints | None) -
 
 
 def distance_to_feasible(problem: Problem, beta: Floats, p: Floats) -> float:
-    """Bound on the distance from p = T beta to a point a in the range of T with y a >= 0."""
-    return _core.distance_to_feasible(beta, p, problem.y, problem.basis.Q.T, problem.error)
+    """Bound on the distance from p = T beta to a point a in the range of T with y a >= 0.
+
+    a = beta less its part in the span, restricted to the rows with beta_i != 0. Where these do not
+    determine the correction, the span may have fewer dimensions on them; else a = 0 serves.
+    """
+    if problem.basis.Q.shape[1] == 0:
+        return 0.0
+    inside, span, error = beta != 0, problem.basis, problem.error
+    for _ in range(_SPANS):
+        off = _core.distance_to_feasible(beta, p, problem.y, span.Q.T, error, inside)
+        if np.isfinite(off):
+            return off
+        smaller = _span_on(problem, inside) if inside.any() else None
+        if smaller is None:
+            break
+        span, error = smaller, product_error(problem.source, smaller)
+    return norm(p)
+
+
+def _span_on(problem: Problem, inside: npt.NDArray[np.bool_]) -> Basis | None:
+    """A basis of the span on some rows only, where it may have fewer dimensions.
+
+    An indicator of rows that are all outside the margin is 0 inside it: the rows left then satisfy
+    its equality as they are. That holds for columns that depend on others exactly, and no proof can
+    do with less: constant ones, and those that are sums of others in whole numbers. None if some
+    other column seems to depend on the others.
+    """
+    Z, centre = problem.Z[inside], problem.fit_intercept
+    varying = np.flatnonzero(np.any(Z[:1] * centre != Z, axis=0))
+    try:
+        span = basis(problem.e * inside, np.asfortranarray(problem.Z[:, varying]), centre)
+    except CollinearError:
+        return None
+    kept = varying[span.kept]
+    others = np.column_stack([np.ones((len(Z), int(centre))), Z[:, kept]])
+    whole = bool(np.all(np.rint(Z) == Z)) and np.max(np.abs(Z), initial=0.0) < _WHOLE
+    for k in np.setdiff1d(varying, kept):
+        factors = np.rint(np.linalg.lstsq(others, Z[:, k], rcond=None)[0])
+        whole = whole and bool(np.max(np.abs(factors)) < _WHOLE)
+        if not (whole and np.array_equal(others @ factors, Z[:, k])):
+            return None
+    return span
 
 
 def duality_gap(

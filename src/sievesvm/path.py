@@ -149,11 +149,11 @@ class Path:
         return point, np.empty(0, dtype=np.int64), n_products
 
     def _violating(self, lam: float, point: DualPoint, columns: Ints, zeta: Floats) -> Ints:
-        """The columns that violate their constraint, in order; of very many only the worst."""
-        problem = self.problem
-        error = problem.error * point.beta_norm * problem.stats.norm2[columns]
-        error += problem.stats.gamma[columns] * point.off
-        level = (np.abs(zeta) + error) / (lam * problem.v[columns])
+        """The columns that violate their constraint, in order; of very many only the worst.
+
+        Errors of the products play no part: in the working set a column would have them as well.
+        """
+        level = np.abs(zeta) / (lam * self.problem.v[columns])
         wrong = np.flatnonzero(~(level <= 1.0 + _SLACK * self.settings.tol))
         most = max(_AT_ONCE, len(point.w.support))
         if len(wrong) > most:

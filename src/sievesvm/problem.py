@@ -271,7 +271,7 @@ class Problem:
     @cached_property
     def error(self) -> float:
         """Error of a centred product per unit of |e f| and |beta|; also that of T a per |a|."""
-        return _product_error(self.source, self.basis)
+        return product_error(self.source, self.basis)
 
     def off_span(self, a: Floats) -> Floats:
         """T a: the part of a off the span of the intercept and the unpenalised columns."""
@@ -497,7 +497,8 @@ def _rounding(source: ColumnSource) -> float:
     return ErrorBound(max(bound.unit, _FLOAT64), bound.length).relative()
 
 
-def _product_error(source: ColumnSource, span: Basis) -> float:
+def product_error(source: ColumnSource, span: Basis) -> float:
+    """Error of a product with a column off the span, per unit of their lengths."""
     return float(8.0 * _rounding(source) * span.condition * max(1, span.Q.shape[1]))
 
 

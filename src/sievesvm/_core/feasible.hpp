@@ -51,52 +51,56 @@ class SmallFactor {
   std::vector<double> L_;
 };
 
+struct Distance {
+  double off;
+  bool found;  // false: the rows left do not determine the correction
+};
+
 // Bound on the distance from p = T beta to a point a in the range of T with y a >= 0, T being the
 // projection off the `rank` orthonormal rows of Q.
 //
-// a = beta less its part in the span, restricted to the rows with beta_i != 0. Rows that this would
-// make negative are left out, and it is done again. Where those left do not determine the
-// correction, a = 0 serves. `error` bounds the rounding of a sum, relative to the norms.
-inline double distance_to_feasible(const double* beta, const double* p, const double* y,
-                                   const double* Q, int64_t rank, int64_t n, double error) {
+// a = beta less its part in the span, restricted to the rows that `inside` names. Rows that this
+// would make negative are left out there, and it is done again. `error` bounds the rounding of a
+// sum, relative to the norms.
+inline Distance distance_to_feasible(const double* beta, const double* p, const double* y,
+                                     const double* Q, int64_t rank, int64_t n, double error,
+                                     bool* inside) {
   constexpr int kDrops = 20;
-  constexpr double kRank = 1e-12;  // below this the rows do not determine the correction
-  if (rank == 0) return 0.0;
-  std::vector<double> a(beta, beta + n), masked(n);
+  constexpr double kRank = 1e-12;  // of the smallest eigenvalue; 1 where all rows are inside
+  std::vector<double> a(n), masked(n);
   const auto length = [&](const std::vector<double>& t) {
     return norm(t.data(), static_cast<int64_t>(t.size()));
   };
   for (int drop = 0; drop < kDrops; ++drop) {
     std::vector<double> G(rank * rank), t(rank);
     for (int64_t k = 0; k < rank; ++k) {
-      for (int64_t i = 0; i < n; ++i) masked[i] = a[i] != 0 ? Q[k * n + i] : 0.0;
+      for (int64_t i = 0; i < n; ++i) masked[i] = inside[i] ? Q[k * n + i] : 0.0;
       for (int64_t l = 0; l < rank; ++l) G[l * rank + k] = dot(masked.data(), Q + l * n, n);
     }
     const SmallFactor factor(std::move(G), rank);
-    const double smallest = factor.smallest();
-    if (!(smallest > kRank)) break;
-    for (int64_t i = 0; i < n; ++i) a[i] = masked[i] = a[i] != 0 ? beta[i] : 0.0;
+    const double smallest = rank > 0 ? factor.smallest() : 1.0;
+    if (!(smallest > kRank)) return {0.0, false};
+    for (int64_t i = 0; i < n; ++i) a[i] = inside[i] ? beta[i] : 0.0;
     for (int again = 0; again < 2; ++again) {  // once more removes what the first time left
       for (int64_t k = 0; k < rank; ++k) t[k] = dot(Q + k * n, a.data(), n);
       factor.solve(t);
       for (int64_t k = 0; k < rank; ++k)
-        for (int64_t i = 0; i < n; ++i) a[i] -= masked[i] != 0 ? t[k] * Q[k * n + i] : 0.0;
+        for (int64_t i = 0; i < n; ++i) a[i] -= inside[i] ? t[k] * Q[k * n + i] : 0.0;
     }
     for (int64_t k = 0; k < rank; ++k) t[k] = dot(Q + k * n, a.data(), n);
     // a is this close to the exactly feasible point
-    const double left = (length(t) + error * length(a)) / std::sqrt(smallest);
+    const double left = rank > 0 ? (length(t) + error * length(a)) / std::sqrt(smallest) : 0.0;
     bool positive = true;
     for (int64_t i = 0; i < n; ++i) {
-      if (masked[i] == 0 || y[i] * a[i] > left) continue;
-      positive = false;
-      a[i] = masked[i] = 0.0;
+      if (!inside[i] || y[i] * a[i] > left) continue;
+      positive = inside[i] = false;
     }
     if (positive) {
-      for (int64_t i = 0; i < n; ++i) masked[i] = a[i] - p[i];
-      return length(masked) + left;
+      for (int64_t i = 0; i < n; ++i) a[i] -= p[i];
+      return {length(a) + left, true};
     }
   }
-  return norm(p, n);
+  return {0.0, false};
 }
 
 }  // namespace sieve

@@ -27,6 +27,7 @@ using InTable = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device:
 using Out = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using OutTable = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using OutCounts = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Flags = nb::ndarray<bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using List = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Raw = nb::ndarray<nb::ro, nb::device::cpu>;
 
@@ -472,13 +473,17 @@ double minimise_on_line(const In& r, const In& a, const std::optional<In>& c, do
   return line_minimum({r.data(), a.data(), data_or_null(c), static_cast<int64_t>(r.size())}, start);
 }
 
-double off_feasible(const In& beta, const In& p, const In& y, const InTable& Q, double error) {
+// NaN where the rows left `inside` do not determine the correction.
+double off_feasible(const In& beta, const In& p, const In& y, const InTable& Q, double error,
+                    Flags inside) {
   const int64_t n = static_cast<int64_t>(beta.size());
-  require(p.size() == beta.size() && y.size() == beta.size() &&
+  require(p.size() == beta.size() && y.size() == beta.size() && inside.size() == beta.size() &&
               (Q.shape(0) == 0 || Q.shape(1) == beta.size()), "the vectors differ in length");
   nb::gil_scoped_release release;
-  return distance_to_feasible(beta.data(), p.data(), y.data(), Q.data(),
-                              static_cast<int64_t>(Q.shape(0)), n, error);
+  const Distance distance = distance_to_feasible(
+      beta.data(), p.data(), y.data(), Q.data(), static_cast<int64_t>(Q.shape(0)), n, error,
+      inside.data());
+  return distance.found ? distance.off : std::numeric_limits<double>::quiet_NaN();
 }
 
 std::vector<std::string> instruction_sets() {
@@ -564,7 +569,8 @@ NB_MODULE(_core, module) {
   module.def("feasible_scale", &feasible_scale, "features"_a, nb::kw_only(), "e_zeta"_a = 0.0,
              "e_gamma"_a = 0.0, "off"_a = 0.0);
   module.def("minimise_on_line", &minimise_on_line, "r"_a, "a"_a, "c"_a.none(), "start"_a);
-  module.def("distance_to_feasible", &off_feasible, "beta"_a, "p"_a, "y"_a, "Q"_a, "error"_a);
+  module.def("distance_to_feasible", &off_feasible, "beta"_a, "p"_a, "y"_a, "Q"_a, "error"_a,
+             "inside"_a);
   module.def("dot", [](const In& a, const In& b) {
     require(a.size() == b.size(), "the vectors differ in length");
     return dot(a.data(), b.data(), static_cast<int64_t>(a.size()));
