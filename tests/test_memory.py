@@ -84,7 +84,7 @@ path = Path(problem, np.geomspace(top, 0.8 * top, 10), Settings())
 drive(problem.source, [path.run()])
 growth = resident("VmHWM") - before
 assert [step.status for step in path.steps] == ["converged"] * 10
-assert len(path.steps[-1].support) > 1
+assert len(path.steps[-1].support) > 0
 print(size, growth, path.working.bytes())
 """
 

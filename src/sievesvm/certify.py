@@ -110,7 +110,7 @@ class DualPoint:
 
     @cached_property
     def beta_norm(self) -> float:
-        return norm(self.problem.e * self.xi)
+        return norm(self.problem.weighed(self.xi))
 
     @cached_property
     def p_norm(self) -> float:
@@ -143,7 +143,7 @@ class DualPoint:
         at = k if self.columns is None else int(np.searchsorted(self.columns, k))
         column = problem.source.take([k]).dot(np.ones(1))
         sign = float(np.copysign(1.0, self.zeta[at]))
-        return sign * problem.off_span(problem.e * column)
+        return sign * problem.off_span(problem.weighed(column))
 
     @cached_property
     def limiting_products(self) -> Floats:
@@ -177,17 +177,17 @@ class DualPoint:
         """
         primal = primal or primal_value(self.problem, lam, self.w, self.xi, self.e_xi)
         tau = self.tau(lam) if tau is None else tau
-        a = lam * tau * self.p
-        dual = dual_value(self.problem, a)
-        gap = float(primal.value - dual + primal.error + self._dual_error(a, lam * tau * self.e_p))
+        dual = dual_value(self.problem, lam * tau, self.p)
+        gap = float(primal.value - dual + primal.error + self._dual_error(lam * tau))
         return Certificate(
             lam, primal.value, dual, max(gap, 0.0), tau, len(self.problem.v), len(self.zeta)
         )
 
-    def _dual_error(self, a: Floats, e_a: float) -> float:
-        """By how much D(a) may exceed D at the feasible point within e_a of a."""
-        problem, size, e_norm = self.problem, norm(a), self.problem.e_norm
-        slope = norm(problem.s - a) + problem.error * e_norm
+    def _dual_error(self, scale: float) -> float:
+        """By how much D(scale p) may exceed D at the feasible point that is near."""
+        problem, e_norm, e_a = self.problem, self.problem.e_norm, scale * self.e_p
+        size = scale * self.p_norm
+        slope = _core.distance(1.0, problem.s, scale, self.p) + problem.error * (e_norm + size)
         return problem.error * size * (e_norm + size) + e_a * (slope + e_a)
 
 
@@ -209,8 +209,9 @@ def dual_point(
     b, w[problem.free] = problem.fit_unpenalised(u, start)
     xi = problem.slacks(u + problem.Z @ w[problem.free], b)
     found = Sparse.of(w)
-    zeta = _products(problem, found, problem.e * problem.y * xi, columns)
-    return settled_point(problem, found, b, xi, slack_error(problem, found, b), zeta, columns)
+    beta = problem.weighed(problem.y * xi)
+    zeta = _products(problem, found, beta, columns)
+    return settled_point(problem, found, b, xi, beta, slack_error(problem, found, b), zeta, columns)
 
 
 def settled_point(
@@ -218,16 +219,16 @@ def settled_point(
     w: Sparse,
     b: float,
     xi: Floats,
+    beta: Floats,
     e_xi: float,
     zeta: Floats,
     columns: Ints | None,
     rounding: float = 1.0,
 ) -> DualPoint:
-    """The dual point of slacks xi whose products with `columns` are known.
+    """The dual point of slacks xi, beta = e y xi, whose products with `columns` are known.
 
     `rounding` says how much less exact the products are than those of the source.
     """
-    beta = problem.e * problem.y * xi
     p = problem.off_span(beta)
     off = distance_to_feasible(problem, beta, p)
     scale, limiting = _feasible_scale(problem, zeta, columns, rounding * norm(beta), off)

@@ -260,11 +260,11 @@ def basis(e: Floats, Z: Floats, centre: bool) -> Basis:
 
 def off_span(Q: Floats, a: Floats) -> tuple[Floats, Floats]:
     """The part of a off the span of the orthonormal Q, and the coefficients of the part in it."""
-    rest, coefficients = a, np.zeros(Q.shape[1])
+    rest, coefficients = a.copy(), np.zeros(Q.shape[1])
     for _ in range(2):  # once more removes what the first time left
         for k, q in enumerate(Q.T):  # which BLAS would do with threads that spin
             along = _core.dot(q, rest)
-            rest = rest - along * q
+            rest -= along * q
             coefficients[k] += along
     return rest, coefficients
 

@@ -30,7 +30,8 @@ from .solve import WorkingSet
 Rule = Literal["safe", "gap", "paper", "none"]
 _SLACK = 0.01  # of tol: how far a constraint outside the working set may be violated
 _SHIFTED = 4.0  # rounding of the working set's products and slacks, in units of the source's
-_AT_ONCE = 100  # columns that may join the working set together, or as many as are active
+_AT_ONCE = 20  # columns that may join the working set together, or as many as are active
+_SEARCHED = 5  # times as many are looked at first
 _KKT = 1e-10  # to which the conditions shall hold on the working set
 _AHEAD = 32  # grid points for which a rule discards in advance
 _VECTORS = 16  # that products were made with, at most, for bounds
@@ -68,7 +69,7 @@ class Path:
             problem.s,
             e_s=problem.error * problem.e_norm,
             error=problem.error,
-            most_vectors=min(_VECTORS, 3 + (2**20 + 2 * m) // (8 * n)),
+            most_vectors=min(_VECTORS, 2 + (2**20 + 2 * m) // (8 * n)),
             by_bounds=self.settings.screening != "none",
         )
 
@@ -97,6 +98,7 @@ class Path:
             point, violating, n_products = yield from self._settle(k, lam, point, vector, grows)
             if len(violating) == 0:
                 break
+            del point, vector  # they are of the size of X's rows
             self.ledger.forget(violating)
             self.working.add((yield Take(violating)), violating)
         step = self._step(k, lam, point, n_products, steps)
@@ -112,13 +114,14 @@ class Path:
         active = active[np.argsort(columns[active])]
         w = Sparse(columns[active], coef[active])
         xi = self.working.slacks()
-        vector = problem.product_vector(problem.e * problem.y * xi)
+        beta = problem.weighed(problem.y * xi)
+        vector = problem.product_vector(beta)
         if len(problem.free):
             zeta = problem.centred(self.working.products(vector), vector, columns)
         else:
             zeta = self.working.zeta()
         e_xi = _SHIFTED * slack_error(problem, w, b)
-        return settled_point(problem, w, b, xi, e_xi, zeta, columns, _SHIFTED), vector
+        return settled_point(problem, w, b, xi, beta, e_xi, zeta, columns, _SHIFTED), vector
 
     def _settle(
         self, k: int, lam: float, point: DualPoint, vector: Floats, grows: bool
@@ -131,7 +134,7 @@ class Path:
         problem, tau = self.problem, point.tau(lam)
         e_zeta = problem.error * point.beta_norm
         self.ledger.consider(k, point.p, tau, tau * point.e_p, e_zeta)
-        most, n_products = max(_AT_ONCE, 2 * len(point.w.support)), 0
+        most, n_products = _SEARCHED * max(_AT_ONCE, len(point.w.support)), 0
         again = self.settings.screening != "none"
         while self.ledger.left:
             columns = self.ledger.next(most)

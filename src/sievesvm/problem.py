@@ -253,7 +253,11 @@ class Problem:
 
     @cached_property
     def e(self) -> Floats:
-        return np.ones(len(self.y)) if self.c is None else np.sqrt(self.c)
+        return np.broadcast_to(1.0, len(self.y)) if self.c is None else np.sqrt(self.c)
+
+    def weighed(self, a: Floats) -> Floats:
+        """e a; without weights a itself."""
+        return a if self.c is None else self.e * a
 
     @cached_property
     def e_norm(self) -> float:
@@ -284,7 +288,7 @@ class Problem:
 
     def product_vector(self, beta: Floats) -> Floats:
         """What the columns are multiplied with for g_j'beta, up to `centred`."""
-        return self.e * (self.off_span(beta) if len(self.free) else beta)
+        return self.weighed(self.off_span(beta) if len(self.free) else beta)
 
     def centred(self, products: Floats, vector: Floats, columns: Ints | None = None) -> Floats:
         """g_j'beta from the products f_j'vector.
@@ -378,7 +382,7 @@ class Primal(NamedTuple):
 
 def primal_value(problem: Problem, lam: float, w: Sparse, xi: Floats, e_xi: float) -> Primal:
     """P at coefficients w with slacks xi, which are exact to |e (xi - exact)| <= e_xi."""
-    beta = problem.e * xi
+    beta = problem.weighed(xi)
     loss, penalty = 0.5 * _core.dot(beta, beta), lam * problem.penalty(w)
     rounding = problem.rounding * loss + (len(w.support) + 8) * 2.0 * _FLOAT64 * penalty
     return Primal(loss + penalty, float(e_xi * (math.sqrt(2.0 * loss) + e_xi) + rounding))
@@ -391,9 +395,10 @@ def slack_error(problem: Problem, w: Sparse, b: float) -> float:
     return float((len(w.support) + 8) * 2.0 * _FLOAT64 * terms)
 
 
-def dual_value(problem: Problem, a: Floats) -> float:
-    """D at alpha = e y a: (e y)'a - 1/2 |a|^2."""
-    return _core.dot(problem.e * problem.y, a) - 0.5 * _core.dot(a, a)
+def dual_value(problem: Problem, scale: float, a: Floats) -> float:
+    """D at alpha = e y scale a: scale (e y)'a - 1/2 |scale a|^2."""
+    along = _core.dot(problem.weighed(problem.y), a)
+    return scale * along - 0.5 * (scale * norm(a)) ** 2
 
 
 def lambda_max(
@@ -483,7 +488,7 @@ def _at_zero(problem: Problem) -> tuple[Floats, Floats]:
     if not (len(problem.free) and problem.s.any()):
         return problem.s, problem.m
     b, w0 = problem.fit_unpenalised(np.zeros(len(problem.y)))
-    beta = problem.e * problem.y * problem.slacks(problem.Z @ w0, b)
+    beta = problem.weighed(problem.y * problem.slacks(problem.Z @ w0, b))
     return beta, problem.products(beta)
 
 

@@ -109,11 +109,13 @@ def _balls(point: DualPoint, lams: Floats, tau: float) -> Floats:
     At the first lambda the radius is that of vectors; further on it follows the difference of x.
     """
     problem, error, x = point.problem, point.problem.error, 1.0 / lams
-    rest, s_norm, e_norm = x[0] * problem.s - tau * point.p, problem.s_norm, problem.e_norm
-    unit = x * s_norm + tau * point.p_norm + np.finfo(float).tiny  # longer than what is squared
-    first, further = norm(rest) / unit, (x - x[0]) * s_norm / unit
-    across = 2.0 * (x - x[0]) / unit * (_core.dot(problem.s, rest) / unit)
-    squares = (first**2 + further**2) * (1.0 + 4.0 * error) + across
+    s_norm, e_norm = problem.s_norm, problem.e_norm
+    unit = float(x[0] * s_norm + tau * point.p_norm) or 1.0  # no shorter than what is squared
+    first = _core.distance(float(x[0]) / unit, problem.s, tau / unit, point.p)
+    further = (x - x[0]) / unit
+    across = float(x[0]) / unit * s_norm**2 - tau / unit * point.s_along
+    squares = (first**2 + (further * s_norm) ** 2) * (1.0 + 4.0 * error)
+    squares += 2.0 * further * (across + 2.0 * error * s_norm)
     regions = np.zeros((len(x), len(Region._fields)))
     radius = 0.5 * unit * np.sqrt(np.maximum(squares, 0.0)) * (1.0 + error)
     radius += x * error * e_norm + tau * point.e_p
@@ -133,16 +135,16 @@ def domes(point: DualPoint, lams: Floats, tau: float) -> Floats:
     half-space is void, as at lambda_max, these are balls.
     """
     problem, error, x = point.problem, point.problem.error, 1.0 / lams
-    regions, h = _balls(point, lams, tau), problem.s - point.p
-    h_norm, s_norm = norm(h), problem.s_norm
+    regions, s_norm = _balls(point, lams, tau), problem.s_norm
+    h = problem.s - point.p
+    h_norm = norm(h)
     if h_norm <= _VOID * (s_norm + point.p_norm):
         return regions
-    further = 0.5 * (x - x[0])
-    centre = 0.5 * (x[0] * problem.s + tau * point.p)
     # theta2 is no longer than x e; the normal h stands for the exact one within these
     e_h = point.e_xi + error * (problem.e_norm + point.beta_norm)
-    offset = point.omega * (1.0 + error) - _core.dot(h, centre) - further * _core.dot(h, problem.s)
-    offset += x * problem.e_norm * e_h + error * h_norm * (norm(centre) + further * s_norm)
+    along = 0.5 * (x * _core.dot(h, problem.s) + tau * _core.dot(h, point.p))
+    offset = point.omega * (1.0 + error) - along + x * problem.e_norm * e_h
+    offset += error * h_norm * (x * s_norm + tau * point.p_norm)
     _put(regions, h_m=1.0, h_z=-1.0, h_norm=h_norm * (1.0 + error), offset=offset)
     return regions
 
@@ -382,7 +384,7 @@ def exact_point(problem: Problem, lam1: float, theta1: npt.ArrayLike) -> DualPoi
     alpha = lam1 * np.maximum(theta, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         xi = np.where(problem.e > 0, alpha / problem.e**2, 0.0)
-    beta = problem.e * problem.y * xi
+    beta = problem.weighed(problem.y * xi)
     p, zeta = problem.off_span(beta), problem.products(beta)
     off = distance_to_feasible(problem, beta, p)
     if off > _CHECK * norm(beta):

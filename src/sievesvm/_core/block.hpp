@@ -36,10 +36,34 @@ class RowLists {
   void fetch(int64_t i) const { __builtin_prefetch(&rows_[i]); }
   void fetch_list(int64_t i) const { __builtin_prefetch(begin(i)); }
 
+  // Whether there is room for one entry more in each of these rows.
+  bool fit(const std::vector<int32_t>& rows) const {
+    if (rows_.empty()) return false;
+    int64_t needed = used_;
+    for (const int32_t i : rows)
+      if (rows_[i].count == room(rows_[i].count)) needed += room(rows_[i].count + 1);
+    return needed <= static_cast<int64_t>(pool_.size());
+  }
+
   void append(int64_t i, Entry entry) {
-    if (rows_.empty()) rows_.assign(n_, Row{0, 0});
     if (rows_[i].count == room(rows_[i].count)) move_to_end(i);
     pool_[rows_[i].first + rows_[i].count++] = entry;
+  }
+
+  // Puts an entry where `make_room` has made room for it.
+  void fill(int64_t i, Entry entry) { pool_[rows_[i].first + rows_[i].count++] = entry; }
+
+  // Empty lists in a new pool, in the order of the rows, each with room for so many entries to be
+  // filled in. The old pool is given up first: there are never two.
+  void make_room(const std::vector<int32_t>& counts) {
+    std::vector<Entry>().swap(pool_);
+    rows_.resize(n_);
+    used_ = 0;
+    for (int64_t i = 0; i < n_; ++i) {
+      rows_[i] = {used_, 0};
+      used_ += room(counts[i]);
+    }
+    pool_.resize(used_ + used_ / 2);
   }
 
  private:
@@ -61,24 +85,9 @@ class RowLists {
   // Gives row i the room for one entry more; where it was stays a hole.
   void move_to_end(int64_t i) {
     const int64_t larger = room(rows_[i].count + 1);
-    if (used_ + larger > static_cast<int64_t>(pool_.size())) lay_out_anew(larger);
     std::copy(begin(i), end(i), pool_.begin() + used_);
     rows_[i].first = used_;
     used_ += larger;
-  }
-
-  // Into a larger pool, in the order of the rows, without holes.
-  void lay_out_anew(int64_t more) {
-    int64_t total = more;
-    for (const Row& row : rows_) total += room(row.count);
-    std::vector<Entry> pool(total + total / 2);
-    used_ = 0;
-    for (size_t i = 0; i < rows_.size(); ++i) {
-      std::copy(begin(i), end(i), pool.begin() + used_);
-      rows_[i].first = used_;
-      used_ += room(rows_[i].count);
-    }
-    pool_.swap(pool);
   }
 
   int64_t n_;
@@ -115,12 +124,10 @@ class Block {
   }
 
   void add_sparse(std::vector<int32_t> rows, std::vector<double> values) {
-    const int32_t k = static_cast<int32_t>(size());
-    for (size_t p = 0; p < rows.size(); ++p) {
-      if (p > 0) fetch_lists(rows, p);
-      lists_.append(rows[p], {k, values[p]});
-    }
+    const int64_t k = size();
     columns_.push_back({nullptr, std::move(rows), std::move(values)});
+    if (!lists_.fit(columns_.back().rows)) return lay_out_lists();
+    for_each_entry(k, [&](int64_t i, Entry entry) { lists_.append(i, entry); });
   }
 
   // out[(k - first) * count + c] = f_k'v_c for the columns [first, last), which do not divide a
@@ -199,21 +206,46 @@ class Block {
     std::vector<double> values;
   };
 
+  // Calls visit(row, entry) along a sparse column, with the lists of the rows at hand.
+  template <class Visit>
+  void for_each_entry(int64_t k, Visit visit) const {
+    const Column& f = columns_[k];
+    for (size_t p = 0; p < f.rows.size(); ++p) {
+      fetch_lists(f.rows, p);
+      visit(f.rows[p], Entry{static_cast<int32_t>(k), f.values[p]});
+    }
+  }
+
+  // The lists of the rows anew, from the columns.
+  void lay_out_lists() {
+    std::vector<int32_t> counts(n_, 0);
+    for (const Column& f : columns_)
+      for (const int32_t i : f.rows) ++counts[i];
+    lists_.make_room(counts);
+    for (int64_t k = 0; k < size(); ++k)
+      for_each_entry(k, [&](int64_t i, Entry entry) { lists_.fill(i, entry); });
+  }
+
   bool is_ones(int64_t k) const { return has_ones_ && k == 0; }
 
+  // Some columns of the batch at a time, so that their products with `a` take little memory.
   template <class Weight, class Row>
   void gram_of_batch(const Batch& batch, Weight a, Row row) const {
-    const int64_t count = batch.count, last = batch.first + count;
-    std::vector<double> weighted(n_ * count), products(last * count);
-    for (int64_t i = 0; i < n_; ++i) {
-      const double times = a(i);
-      for (int64_t c = 0; times != 0 && c < count; ++c)
-        weighted[i * count + c] = times * batch.values[c * n_ + i];
+    constexpr int64_t kTogether = 2 << 20;  // numbers
+    const int64_t together = std::max<int64_t>(1, kTogether / n_);
+    for (int64_t begin = 0; begin < batch.count; begin += together) {
+      const int64_t count = std::min(together, batch.count - begin), last = batch.first + batch.count;
+      std::vector<double> weighted(n_ * count), products(last * count);
+      for (int64_t i = 0; i < n_; ++i) {
+        const double times = a(i);
+        for (int64_t c = 0; times != 0 && c < count; ++c)
+          weighted[i * count + c] = times * batch.values[(begin + c) * n_ + i];
+      }
+      this->products(weighted.data(), count, 0, last, products.data());
+      for (int64_t c = 0; c < count; ++c)
+        for (int64_t j = 0; j <= batch.first + begin + c; ++j)
+          row(batch.first + begin + c)[j] = products[j * count + c];
     }
-    this->products(weighted.data(), count, 0, last, products.data());
-    for (int64_t c = 0; c < count; ++c)
-      for (int64_t j = 0; j <= batch.first + c; ++j)
-        row(batch.first + c)[j] = products[j * count + c];
   }
 
   template <class Weight>

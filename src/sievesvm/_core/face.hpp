@@ -366,12 +366,14 @@ class Face {
   // change, downhill or, where that is flat too, to where coefficient k is zero, until some
   // coefficient is. False if none is penalised.
   bool slide(int64_t k, double lam) {
-    constexpr double kFlat = 1e-12;
+    constexpr double kFlat = 1e-12, kNothing = 1e-9;
     factor_.dependence(step_);
     double slope = gradient(k, lam), scale = lam * v_[k];
     for (int64_t a = 0; a < factor_.size(); ++a) {
       const int32_t j = factor_.columns()[a];
-      step_[a] = -step_[a];
+      // what rounding says of columns that play no part would stop the slide far away
+      const bool part = step_[a] * step_[a] * row(j)[j] > kNothing * kNothing * row(k)[k];
+      step_[a] = part ? -step_[a] : 0.0;
       slope += step_[a] * gradient(j, lam);
       scale += std::fabs(step_[a]) * lam * v_[j];
     }

@@ -299,37 +299,42 @@ void eliminate(double s, double t, double* __restrict a, double* __restrict x, i
 inline Part magnitude(Part x) { return x < 0 ? -x : x; }
 inline Part larger(Part x, Part y) { return x > y ? x : y; }
 
-// In lanes, without fused multiply-adds: the same bits on every processor.
+// In lanes within chunks as a product, without fused multiply-adds: the same bits on every processor.
 Rest rest_of(double a, const double* p, double b, const double* q, double c, const double* r,
              int64_t n) {
-  Part squares[kParts] = {}, largest[kParts] = {}, size[kParts] = {};
+  Part squares[kParts], largest[kParts] = {}, size[kParts] = {};
   const auto add = [&](int part, Part x, Part y, Part z) {
     const Part ax = a * x, by = b * y, cz = c * z, rest = ax - by - cz;
     squares[part] += rest * rest;
     largest[part] = larger(magnitude(rest), largest[part]);
     size[part] = larger(larger(magnitude(ax), magnitude(by)), larger(magnitude(cz), size[part]));
   };
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
+  const auto add_lanes = [&](const double* x, const double* y, const double* z) {
     for (int part = 0; part < kParts; ++part) {
-      const int64_t at = i + part * kWidth;
-      add(part, load_part(p + at), load_part(q + at), load_part(r + at));
+      const int at = part * kWidth;
+      add(part, load_part(x + at), load_part(y + at), load_part(z + at));
     }
-  double last[3][kLanes] = {};  // the lanes beyond the end are zero
-  for (int64_t l = 0; l < n - i; ++l) {
-    last[0][l] = p[i + l];
-    last[1][l] = q[i + l];
-    last[2][l] = r[i + l];
-  }
+  };
   Rest all{0.0, 0.0, 0.0};
-  for (int part = 0; part < kParts; ++part) {
-    const int at = part * kWidth;
-    add(part, load_part(last[0] + at), load_part(last[1] + at), load_part(last[2] + at));
-    for (int l = 0; l < kWidth; ++l) {
-      all.squares += squares[part][l];
-      all.largest = std::max(all.largest, largest[part][l]);
-      all.size = std::max(all.size, size[part][l]);
+  for (int64_t begin = 0; begin < n; begin += kChunk) {
+    const int64_t end = std::min(n, begin + kChunk);
+    std::fill(squares, squares + kParts, Part{});
+    int64_t i = begin;
+    for (; i + kLanes <= end; i += kLanes) add_lanes(p + i, q + i, r + i);
+    if (i < end) {
+      double last[3][kLanes] = {};  // the lanes beyond the end are zero
+      std::copy(p + i, p + end, last[0]);
+      std::copy(q + i, q + end, last[1]);
+      std::copy(r + i, r + end, last[2]);
+      add_lanes(last[0], last[1], last[2]);
     }
+    double chunk = 0.0;
+    for (int lane = 0; lane < kLanes; ++lane) chunk += squares[lane / kWidth][lane % kWidth];
+    all.squares += chunk;
+  }
+  for (int lane = 0; lane < kLanes; ++lane) {
+    all.largest = std::max(all.largest, largest[lane / kWidth][lane % kWidth]);
+    all.size = std::max(all.size, size[lane / kWidth][lane % kWidth]);
   }
   return all;
 }

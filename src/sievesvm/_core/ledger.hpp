@@ -226,9 +226,9 @@ class Ledger {
     return reference_bound(views_[reference_[j]], feature(j), features_.norm1[j]);
   }
 
-  // How large |g_j'theta| seems to be, in units of v_j.
+  // How large |g_j'theta| seems to be, in units of v_j; by its last product if nothing better.
   double level(int64_t j) const {
-    if (reference_[j] == kNone) return std::numeric_limits<double>::infinity();
+    if (reference_[j] == kNone) return std::fabs(tau_ * zeta_[j]) / v(j);
     const Reference& r = views_[reference_[j]];
     return std::fabs(r.c1 * zeta_[j] + r.c0 * features_.m[j]) / v(j);
   }

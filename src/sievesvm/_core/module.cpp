@@ -575,6 +575,12 @@ NB_MODULE(_core, module) {
     require(a.size() == b.size(), "the vectors differ in length");
     return dot(a.data(), b.data(), static_cast<int64_t>(a.size()));
   }, "a"_a, "b"_a);
+  module.def("distance", [](double a, const In& p, double b, const In& q) {
+    require(p.size() == q.size(), "the vectors differ in length");
+    const double* q_data = q.data();
+    return std::sqrt(rest_of(a, p.data(), b, q_data, 0.0, q_data,
+                             static_cast<int64_t>(p.size())).squares);
+  }, "a"_a, "p"_a, "b"_a, "q"_a);
   module.def("norm", [](const In& a) {
     return norm(a.data(), static_cast<int64_t>(a.size()));
   }, "a"_a);
