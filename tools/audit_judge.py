@@ -152,8 +152,9 @@ class Judge:
         start = found
         for solve in (_solve, _least_squares):
             if found.relative_gap > _TIGHT:
-                trial = self._judged(found.lam, *self._polished(start, solve))
-                found = min(found, trial, key=lambda each: each.gap)
+                with np.errstate(all="ignore"):  # steps on a singular system may go anywhere
+                    trial = self._judged(found.lam, *self._polished(start, solve))
+                found = trial if trial.gap < found.gap else found  # false where it is no number
         return found
 
     def _swapped(self, found: Reference) -> tuple[Longs, LONG]:
@@ -218,6 +219,8 @@ class Judge:
         primal = self._primal(lam, w, xi)
         gap = float(primal - tau * alpha.sum() + tau**2 * size / 2)
         gap = max(gap, 0.0) + (8 + np.sqrt(len(xi))) * EPS * float(primal)  # of the sums
+        unpenalised = np.append(w[self.v == 0], b if self.fit_intercept else [])
+        gap += 2 * float(np.abs(tau * (self._free().T @ (self.y * alpha))) @ np.abs(unpenalised))
         relative = gap / max(float(primal), _NOTHING * float(self.c.sum()) / 2)
         radius = float(np.sqrt(2 * gap)) / lam
         level, theta = tau * level, tau * alpha / LONG(lam)
