@@ -268,3 +268,24 @@ def test_the_core_refuses_what_does_not_fit():
         face.add(DenseColumns(np.ones((4, 1)))._core, np.array([1]), np.zeros(1), np.ones(1))
     with pytest.raises(ValueError, match="differ in length"):
         _core.Face(np.ones(4), np.ones(3))
+
+
+def test_covariates_that_depend_on_each_other_inside_the_margin_stay_where_they_are():
+    """Rounding puts a little of every column into the dependence: nothing must slide along that."""
+    for seed in range(20):
+        rng = np.random.default_rng([95, seed])
+        X = rng.standard_normal((40, 60))
+        y = np.where(X[:, 5] + 0.5 * rng.standard_normal(40) > 0, 1.0, -1.0)
+        X[:, 2] = 0.3 * X[:, 0]
+        X[3, 2] += 1.0  # tells the two apart in one row, which is fitted
+        v = np.ones(60)
+        v[[0, 2]] = 0.0
+        working = working_set(X, y, penalty_factor=v)
+        top = np.max(np.abs(working.problem.m))
+        for fraction in (0.5, 0.2, 0.05):
+            assert working.solve(fraction * top, 1e-9, 500).converged, (seed, fraction)
+            coef, _ = working.coefficients()
+            assert np.max(np.abs(coef)) < 1e3
+            best = oracles.solve(X, y, fraction * top, v=v)
+            found = objective(working, X, y, fraction * top, v=v)
+            assert found <= best.primal * (1 + 1e-9) + best.gap
