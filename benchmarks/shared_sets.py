@@ -21,51 +21,42 @@ import common
 from common import Row
 from datasets import DataSet
 from judge import Floats, Judged, judge
-from sievesvm import as_columns, svm_path
-from sievesvm.columns import ColumnSource
-from sievesvm.result import SVMPath
+from sievesvm import SVMPath, as_columns, svm_path
+from sievesvm.columns import InMemoryColumns
 
 RULES = ("safe", "paper", "gap", "none")
 MANY = 5000  # features of a set for which passes are to be few
-FEW, MOST = 4, 15  # passes: the median of those sets; above the second a set gets a sentence
+FEW, MOST = 4, 15  # passes: the median of those sets; above the second a set is named
 
 
-class Reads:
-    """Counts what a source is read for: rounds of products, their columns, and entries."""
+class Products:
+    """Counts the products with columns that a path asks for, also with columns that were kept."""
 
-    def __init__(self, source: ColumnSource) -> None:
-        self.rounds = self.columns = 0
-        self.products = self.taken = 0.0  # passes
-        correlate, take = source.correlate, source.take
+    def __init__(self, source: InMemoryColumns) -> None:
+        self.rounds = self.columns = self.entries = 0
+        self.all_entries = source.entries()
+        products = source.products
 
-        def counted_correlate(V: Any, columns: Any = None) -> Any:
-            before = source.passes
-            result = correlate(V, columns)
+        def counted(vector: Floats, columns: Any) -> Any:
             self.rounds += 1
-            self.columns += len(result)
-            self.products += source.passes - before
-            return result
+            self.columns += len(columns)
+            self.entries += source.entries(columns)
+            return products(vector, columns)
 
-        def counted_take(columns: Any) -> Any:
-            before = source.passes
-            result = take(columns)
-            self.taken += source.passes - before
-            return result
-
-        source.correlate, source.take = counted_correlate, counted_take
+        source.products = counted
 
 
 class Run(NamedTuple):
     rule: str
     path: SVMPath
     seconds: float
-    reads: Reads
+    products: Products
     judged: Judged
 
     @classmethod
     def of(cls, data: DataSet, rule: str, options: argparse.Namespace) -> Run:
         source = as_columns(data.X)
-        reads = Reads(source)
+        products = Products(source)
         path, seconds = common.timed(
             lambda: svm_path(
                 source,
@@ -77,19 +68,18 @@ class Run(NamedTuple):
             )
         )
         judged = judge(data.X, data.y, path.lams, path.coefs, path.intercepts)
-        return cls(rule, path, seconds, reads, judged)
+        return cls(rule, path, seconds, products, judged)
 
     def row(self, data: DataSet, best: Floats) -> Row:
-        path, reads, judged = self.path, self.reads, self.judged
+        path, products, judged = self.path, self.products, self.judged
         reported = path.gaps / path.primal
         return {
             **common.sizes(data),
             "rule": self.rule,
             "passes": float(path.passes[-1]),
-            "of products": reads.products,
-            "of taken columns": reads.taken,
-            "rounds of products": reads.rounds,
-            "columns in a round": reads.columns / max(reads.rounds, 1),
+            "products / X": products.entries / products.all_entries,
+            "rounds of products": products.rounds,
+            "columns in a round": products.columns / max(products.rounds, 1),
             "active at the end": int(path.n_active[-1]),
             "models": len(path.lams),
             "Newton steps": int(path.n_iter.sum()),
@@ -132,21 +122,9 @@ def summary(rows: Sequence[Row]) -> str:
             f'Passes with "safe" on the sets with m >= {MANY:,} ({len(large)} here): median '
             f"{median(large):.2f} (asked: at most {FEW}), most {max(large):.1f}."
         )
-    parts += [why(row) for row in safe if row["passes"] > MOST]
+    above = [row["set"] for row in safe if row["passes"] > MOST]
+    parts.append(f"Sets with more than {MOST} passes: {', '.join(above) or 'none'}.")
     return "\n\n".join(parts)
-
-
-def why(row: Row) -> str:
-    """How many passes come about."""
-    share = row["columns in a round"] / row["m"]
-    length = row["of products"] / max(row["rounds of products"] * share, 1e-300)
-    return (
-        f"{row['set']}: {row['passes']:.1f} passes, {row['of products']:.1f} of them in "
-        f"{row['rounds of products']} rounds of products for {row['models']} models; a round has "
-        f"{row['columns in a round']:,.0f} of {row['m']:,} columns ({share:.1%}), {length:.1f} "
-        f"times as long as an average one. {row['active at the end']:,} features are in the model "
-        "at the end."
-    )
 
 
 def write(rows: Sequence[Row], options: argparse.Namespace) -> None:
@@ -156,8 +134,9 @@ def write(rows: Sequence[Row], options: argparse.Namespace) -> None:
         "Every rule on every set",
         f"{options.lams} lambdas down to {options.eps:g} lambda_max, tol = {options.tol:g}. "
         "Discarded, bounded and computed are features per lambda, on average; computed includes "
-        "those in the working set, which are not read again. Passes that are neither of products "
-        "nor of taken columns are those of the statistics.",
+        "those in the working set. Passes are what is read: statistics, and each column once that "
+        "is looked at again, since it is kept. Products / X is the work of all products with "
+        "columns outside the working set, kept or not, in units of one product with all of X.",
         summary(rows),
         common.table(rows),
     )
