@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
 import warnings
 
 import numpy as np
@@ -238,6 +242,25 @@ def test_interrupted_it_returns_what_is_done():
     assert whole.ended == "finished"
     assert np.array_equal(path.intercepts, whole.intercepts[: len(path.lams)])
     assert path.predict(X).shape == (60, len(path.lams))
+
+
+def test_ctrl_c_returns_within_a_second_with_what_is_done():
+    """A real SIGINT from outside, while hundreds of lambdas are still to come."""
+    X, y = data(n=200, m=20_000)
+    sent = []
+
+    def send(done: int, total: int) -> None:
+        if done >= 3 and not sent:
+            sent.append(time.perf_counter())
+            threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    path = svm_path(X, y, lams=20_000, screening="none", progress=send)
+    assert time.perf_counter() - sent[0] < 1.05
+    assert path.ended == "interrupted"
+    assert 3 <= len(path.lams) < 20_000
+    assert set(path.status) == {"converged"}
+    lam, w, b = path.lams[-1], coefficients(path, -1), path.intercepts[-1]
+    assert duality_gap(X, y, lam, w, b).relative_gap <= 1e-6
 
 
 def test_max_active_stops_the_path():
