@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+needs_speed = pytest.mark.skipif(
+    "asan" in os.environ.get("LD_PRELOAD", ""), reason="takes minutes with sanitizers"
+)
 EARLY, SOON = 0.1, 0.7  # parts of the work: when the signal comes, and by when it is to be over
 
 

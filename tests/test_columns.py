@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interrupts import check_interrupt, processor_time
+from interrupts import check_interrupt, needs_speed, processor_time
 from sievesvm.columns import (
     DenseColumns,
     NotFiniteError,
@@ -412,6 +412,7 @@ def test_the_span_is_off_by_no_more_than_the_condition_says(angle):
 # ---- Ctrl-C -------------------------------------------------------------------------------------
 
 
+@needs_speed
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("operation", ["correlate", "stats"])
 def test_long_work_ends_at_ctrl_c(operation, threads):

@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
+from interrupts import needs_speed
 from sievesvm import (
     ColumnSource,
     ConvergenceWarning,
@@ -244,6 +245,7 @@ def test_interrupted_it_returns_what_is_done():
     assert path.predict(X).shape == (60, len(path.lams))
 
 
+@needs_speed
 def test_ctrl_c_returns_within_a_second_with_what_is_done():
     """A real SIGINT from outside, while hundreds of lambdas are still to come."""
     X, y = data(n=200, m=20_000)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oracles
-from interrupts import check_interrupt, processor_time
+from interrupts import check_interrupt, needs_speed, processor_time
 from sievesvm import _core
 from sievesvm.columns import DenseColumns, SparseColumns, as_columns
 from sievesvm.driver import InPlace, Piece
@@ -244,6 +244,7 @@ def test_the_block_holds_the_columns_less_than_three_times(density):
     assert 0.5 < worst < 3.0
 
 
+@needs_speed
 def test_an_interrupted_solve_can_be_taken_up_again():
     """w and the slacks of the last whole step belong together, and so does what comes after."""
     rng = np.random.default_rng(99)
