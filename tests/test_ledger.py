@@ -96,6 +96,22 @@ def test_a_proof_is_not_looked_for_twice_while_the_point_stands_still():
         ledger.accept(tau)
 
 
+def test_what_holds_at_zero_is_no_proof_elsewhere():
+    """A path may begin at theta = 0, where everything is proved, and go on from there."""
+    rng = np.random.default_rng(91)
+    made = problem("dense", rng)
+    ledger = ledger_of(made)
+    for k, p in enumerate((np.zeros(40), 0.0 * made.s)):
+        ledger.consider(k, p, 0.0, 0.0, 0.0)
+        assert ledger.left == 0
+        ledger.accept(0.0)
+    tau = 2.0 / np.abs(made.m).max()
+    ledger.consider(2, made.s, tau, 0.0, 0.0)
+    left = set(ledger.next(400))
+    assert left
+    assert left == set(np.flatnonzero(tau * np.abs(made.m) > 1.0))
+
+
 def test_without_bounds_every_feature_is_left_every_time():
     rng = np.random.default_rng(87)
     made = problem("factors", rng)

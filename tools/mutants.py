@@ -82,6 +82,12 @@ MUTATIONS = [
         "",
     ),
     Mutation(
+        "room without a unit",
+        CORE + "ledger.hpp",
+        " || !(unit_.two > 0)) return kDue;",
+        ") return kDue;",
+    ),
+    Mutation(
         "far features never brought near",
         CORE + "ledger.hpp",
         "if (!is_far(order_[i])) std::swap(order_[i], order_[near_++]);",

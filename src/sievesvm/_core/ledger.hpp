@@ -285,10 +285,11 @@ class Ledger {
   }
 
   // How far the point may go before the bound is used up, on the odometer that will take longer:
-  // positive for the 2-norm, negative for the largest entry.
+  // positive for the 2-norm, negative for the largest entry. None while all points were zero: there
+  // is no unit yet to measure it in.
   float room(int64_t j, double known) const {
     const double slack = v(j) - known, unfit = features_.norm2[j] * error_;
-    if (!by_bounds_ || !(slack > 0)) return kDue;
+    if (!by_bounds_ || !(slack > 0) || !(unit_.two > 0)) return kDue;
     const double two = slack / (features_.gamma[j] + unfit) / unit_.two;
     const double largest = slack / (features_.norm1[j] * (1 + error_)) / unit_.largest;
     return two * pace_.largest >= largest * pace_.two ? not_above(two) : -not_above(largest);
