@@ -163,9 +163,9 @@ class DualPoint:
 
     def tau(self, lam: float) -> float:
         """The scale with the largest dual value at lam among the feasible ones."""
-        along, size = self.s_along, lam * self.p_norm * self.p_norm
-        if not along > 0:
+        if not self.s_along > 0:
             return 0.0
+        along, size = self.s_along / self.p_norm, lam * self.p_norm
         return self.scale if along >= self.scale * size else along / size
 
     def certificate(

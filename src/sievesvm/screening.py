@@ -40,6 +40,9 @@ from .problem import Problem, Sparse, levels, norm
 
 Rule = Literal["safe", "gap", "paper"]
 _CHECK = 1e-6  # to which a theta1 handed in must satisfy what can be checked
+_ABSURD = (
+    1e150  # length of h beyond which the cut of a w far from anything is not worth its squares
+)
 _VOID = 1e-9  # relative length of h below which it cuts nothing but rounding
 
 
@@ -138,7 +141,7 @@ def domes(point: DualPoint, lams: Floats, tau: float) -> Floats:
     regions, s_norm = _balls(point, lams, tau), problem.s_norm
     h = problem.s - point.p
     h_norm = norm(h)
-    if h_norm <= _VOID * (s_norm + point.p_norm):
+    if h_norm <= _VOID * (s_norm + point.p_norm) or h_norm > _ABSURD:
         return regions
     # theta2 is no longer than x e; the normal h stands for the exact one within these
     e_h = point.e_xi + error * (problem.e_norm + point.beta_norm)
