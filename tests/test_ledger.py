@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sievesvm import _core
+from sievesvm import _core, path
 from sievesvm.certify import dual_point
 from sievesvm.problem import Problem
 from sievesvm.screening import domes
@@ -31,19 +31,7 @@ def problem(kind: str, rng: np.random.Generator, n: int = 40, m: int = 400) -> P
 
 
 def ledger_of(problem: Problem, most_vectors: int = 4, *, by_bounds: bool = True) -> _core.Ledger:
-    stats = problem.stats
-    return _core.Ledger(
-        problem.m,
-        stats.gamma,
-        stats.norm1,
-        stats.norm2,
-        problem.factors,
-        problem.s,
-        e_s=problem.error * problem.e_norm,
-        error=problem.error,
-        most_vectors=most_vectors,
-        by_bounds=by_bounds,
-    )
+    return path.ledger_of(problem, most_vectors=most_vectors, by_bounds=by_bounds)
 
 
 def way(problem: Problem, rng: np.random.Generator, steps: int):

@@ -44,6 +44,23 @@ class Settings(NamedTuple):
     max_iter: int = 10_000
 
 
+def ledger_of(problem: Problem, *, most_vectors: int, by_bounds: bool) -> _core.Ledger:
+    """The ledger of a problem's features, of which no more is known than their products with s."""
+    stats = problem.stats
+    return _core.Ledger(
+        problem.m,
+        stats.gamma,
+        stats.norm1,
+        stats.norm2,
+        problem.factors,
+        problem.s,
+        e_s=problem.error * problem.e_norm,
+        error=problem.error,
+        most_vectors=most_vectors,
+        by_bounds=by_bounds,
+    )
+
+
 @dataclass
 class Path:
     """One path over the columns of a problem; `steps` grows as it runs."""
@@ -56,19 +73,11 @@ class Path:
     ended: str = "interrupted"
 
     def __post_init__(self) -> None:
-        problem, stats = self.problem, self.problem.stats
-        n, m = problem.source.shape
-        self.entries = max(problem.source.entries(), 1)
-        self.working = WorkingSet(problem)
-        self.ledger = _core.Ledger(
-            problem.m,
-            stats.gamma,
-            stats.norm1,
-            stats.norm2,
-            problem.factors,
-            problem.s,
-            e_s=problem.error * problem.e_norm,
-            error=problem.error,
+        n, m = self.problem.source.shape
+        self.entries = max(self.problem.source.entries(), 1)
+        self.working = WorkingSet(self.problem)
+        self.ledger = ledger_of(
+            self.problem,
             most_vectors=min(_VECTORS, 2 + (2**20 + 2 * m) // (8 * n)),
             by_bounds=self.settings.screening != "none",
         )
